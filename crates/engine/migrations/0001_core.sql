@@ -182,7 +182,8 @@ CREATE TABLE jobs (
     cancel_requested_at  {integer},
     last_error           {text},
     output               {text},
-    -- The number of unfinished parents. A handler also waits for its phase.
+    -- The number of unfinished parents. A handler also waits for its phase, an item for its turn, and a group for its
+    -- items.
     blocked_by           {integer} NOT NULL DEFAULT 0 CHECK (blocked_by >= 0),
     unique_key           {text},
     worker_id            {integer},
@@ -208,13 +209,14 @@ CREATE TABLE jobs (
     -- How long a SCHEDULED job waits, if it waits for a duration and not for an instant that a person named. Then
     -- `execute_after` is the end of that duration by the current setting of the clock.
     delay_ms             {integer},
-    -- What a WAITING job waits for: a slot of its concurrency key, a decision of the scheduler, an event, or a person. It
-    -- means nothing in other states.
+    -- What a WAITING job waits for: a slot of its concurrency key, a decision of the scheduler, an event, a person, or the
+    -- ends of its items. It means nothing in other states.
     waits_for            {text} CHECK (waits_for IS NULL
                          OR waits_for = 'slot'
                          OR waits_for = 'decision'
                          OR waits_for = 'event'
-                         OR waits_for = 'approval'),
+                         OR waits_for = 'approval'
+                         OR waits_for = 'items'),
     -- When the job runs, by the ends of its parents. NULL means `all_successful`, the default, without a look at it when
     -- the last parent ends: the other ends have skipped the job before. `all_successful` is written when a parent was not
     -- needed, so that the job is decided when its last parent ends.
@@ -240,6 +242,13 @@ CREATE TABLE jobs (
     wait_ends_at         {integer},
     -- When the job must be over: the end of its `deadline`, which began when it was decided.
     deadline_at          {integer},
+    -- Of an item: the job with `for_each` that it belongs to, its place among the items, and its value as JSON.
+    group_id             {integer},
+    item_index           {integer},
+    item                 {text},
+    -- Of a group: how many of its items may run at a time, and whether the first that fails ends the others.
+    max_parallel         {integer} CHECK (max_parallel >= 1),
+    fail_fast            {integer} NOT NULL DEFAULT 0 CHECK (fail_fast = 0 OR fail_fast = 1),
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
     CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)
@@ -278,6 +287,8 @@ CREATE INDEX jobs_key_on_full ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot' AND on_full <> 'wait';
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot';
+-- The items of a group: those that run, and the next that may run.
+CREATE INDEX jobs_group ON jobs (group_id, status, id) WHERE group_id IS NOT NULL;
 -- Unfinished jobs with a deadline that were not asked to stop.
 CREATE INDEX jobs_deadline ON jobs (deadline_at)
     WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL;

@@ -92,6 +92,8 @@ pub enum WaitsFor {
     Event,
     /// A person, who approves or rejects it.
     Approval,
+    /// The ends of its items.
+    Items,
 }
 
 impl WaitsFor {
@@ -103,13 +105,14 @@ impl WaitsFor {
             WaitsFor::Decision => "decision",
             WaitsFor::Event => "event",
             WaitsFor::Approval => "approval",
+            WaitsFor::Items => "items",
         }
     }
 
     /// Reads the spelling in the tables.
     #[must_use]
     pub fn parse(text: &str) -> Option<WaitsFor> {
-        [WaitsFor::Slot, WaitsFor::Decision, WaitsFor::Event, WaitsFor::Approval]
+        [WaitsFor::Slot, WaitsFor::Decision, WaitsFor::Event, WaitsFor::Approval, WaitsFor::Items]
             .into_iter()
             .find(|reason| reason.as_str() == text)
     }

@@ -16,12 +16,23 @@ pub struct JobValues {
     pub status: JobStatus,
     /// Its output, as JSON.
     pub output: Option<String>,
+    /// Why its output can't be read, for people.
+    pub refused: Option<String>,
     /// Why its last attempt did not succeed, or why it was skipped.
     pub error: Option<String>,
     /// The exit code of its last attempt.
     pub exit_code: Option<i64>,
     /// How many of its attempts failed.
     pub failures: i64,
+}
+
+/// One of the items for which a job is executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Its place, from 0.
+    pub index: i64,
+    /// Its value.
+    pub value: Json,
 }
 
 /// What the jobs of a run came to, for its handlers.
@@ -37,14 +48,24 @@ pub struct RunEnd {
 ///
 /// # Errors
 /// A text that must be JSON is none.
-pub fn values(run: &RunContext, end: Option<&RunEnd>, jobs: Vec<JobValues>) -> Result<Json, String> {
+pub fn values(
+    run: &RunContext,
+    end: Option<&RunEnd>,
+    jobs: Vec<JobValues>,
+    item: Option<&Item>,
+) -> Result<Json, String> {
     let params: Map<String, Json> = serde_json::from_str(&run.params)
         .map_err(|error| format!("the run's params are no JSON object: {error}"))?;
     let jobs: Map<String, Json> = jobs
         .into_iter()
         .map(|job| Ok((job.name.clone(), job_values(job)?)))
         .collect::<Result<_, String>>()?;
-    Ok(json!({ "params": params, "run": run_values(run, end), "jobs": jobs }))
+    let mut values = json!({ "params": params, "run": run_values(run, end), "jobs": jobs });
+    if let Some(Item { index, value }) = item {
+        values["item"] = value.clone();
+        values["index"] = json!(index);
+    }
+    Ok(values)
 }
 
 fn run_values(run: &RunContext, end: Option<&RunEnd>) -> Json {
@@ -65,7 +86,10 @@ pub(crate) fn instant_text(at_ms: i64) -> Option<String> {
 }
 
 fn job_values(job: JobValues) -> Result<Json, String> {
-    let JobValues { name, status, output, error, exit_code, failures } = job;
+    let JobValues { name, status, output, refused, error, exit_code, failures } = job;
+    if let Some(reason) = refused {
+        return Err(reason);
+    }
     let output: Option<Json> = output
         .map(|output| serde_json::from_str(&output))
         .transpose()

@@ -147,6 +147,33 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "run 1 is SUCCESSFUL, and of its jobs 3 failed or were cancelled",
     ),
     (
+        "a job is stopped within a minute of its deadline",
+        "UPDATE jobs SET deadline_at = 5 WHERE id = 4",
+        "job j4 is PENDING, and its deadline is over",
+    ),
+    (
+        "a group counts its unfinished items in blocked_by, and ends with the last of them",
+        "INSERT INTO jobs (run_id, name, kind, status, waits_for, blocked_by)
+             VALUES (1, 'g', 'group', 'WAITING', 'items', 2);
+         INSERT INTO jobs (run_id, name, kind, status, group_id, item_index) VALUES (1, 'g[0]', 'noop', 'PENDING', 5, 0);
+         UPDATE runs SET total_jobs = 5, unfinished_jobs = 5",
+        "job j5 counts 2 unfinished items, and has 1",
+    ),
+    (
+        "an unfinished item belongs to a group that waits for it",
+        "UPDATE jobs SET group_id = 1, item_index = 0 WHERE id = 4",
+        "job j4 is an item of job j1, which does not wait for it",
+    ),
+    (
+        "no more items of a group run than its max_parallel allows",
+        "INSERT INTO jobs (run_id, name, kind, status, waits_for, blocked_by, max_parallel)
+             VALUES (1, 'g', 'group', 'WAITING', 'items', 2, 1);
+         INSERT INTO jobs (run_id, name, kind, status, group_id, item_index)
+             VALUES (1, 'g[0]', 'noop', 'PENDING', 5, 0), (1, 'g[1]', 'noop', 'PENDING', 5, 1);
+         UPDATE runs SET total_jobs = 6, unfinished_jobs = 6",
+        "job j5 has 2 items that run or may run, and its max_parallel is 1",
+    ),
+    (
         "a queue runs no more jobs than its limit allows",
         "UPDATE queues SET max_running = 0",
         "queue default runs 1 jobs, and its limit is 0",

@@ -161,6 +161,7 @@ fn plans(tables: Tables) -> Plans {
     store.jobs().values(run_id, &["j0".to_owned()]).unwrap();
     store.jobs().find_by_name(run_id, "j0").unwrap();
     store.for_scheduler().prune_step(support::older_than(clock.now_ms() - 500)).unwrap();
+    support::run_groups(&store, worker_id);
     support::fire_schedules(&store, &clock);
     std::mem::take(&mut *plans.lock().unwrap())
 }

@@ -80,6 +80,7 @@ fn record(path: &Path) -> BTreeSet<Statement> {
     let limited = bench.claim(worker, 10);
     bench.store.for_scheduler().admit_waiting("").unwrap();
     bench.finish(worker, limited.last().unwrap(), success());
+    support::run_groups(&bench.store, worker);
     support::fire_schedules(&bench.store, &bench.clock);
     drop(bench);
     std::mem::take(&mut *statements.lock().unwrap())
@@ -173,6 +174,28 @@ fn the_next_claim_partition_is_found_with_one_seek() {
     drop(rows);
     let steps = statement.get_status(rusqlite::StatementStatus::VmStep);
     assert!((1..1_000).contains(&steps), "{steps} steps of SQLite's machine for some lanes of 5,000 rows");
+}
+
+/// The items that run and the next one are found by the group and the state, in order, however many have ended.
+#[test]
+fn the_next_item_of_a_group_is_found_in_its_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let statements = record(&path);
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    for (part, step) in [
+        (
+            "status = 'BLOCKED' ORDER BY id LIMIT $2",
+            "SEARCH jobs USING INDEX jobs_group (group_id=? AND status=?)",
+        ),
+        ("AND +group_id = $1", "SEARCH jobs USING COVERING INDEX jobs_group (group_id=? AND status=?)"),
+        ("AND +group_id = $1", "SCAN jobs USING INDEX jobs_reported"),
+    ] {
+        let statement = statements.iter().find(|statement| statement.to_string().contains(part)).unwrap();
+        let plan = plan(&raw, &texts(*statement)[0]);
+        assert!(plan.iter().any(|known| known == step), "{part}: {plan:#?}");
+        assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{part}: {plan:#?}");
+    }
 }
 
 /// What SQLite runs for a statement.

@@ -37,6 +37,9 @@ pub struct JobView {
     handler: Option<&'static str>,
     exit_code: Option<i64>,
     deadline_at: Option<String>,
+    group: Option<String>,
+    index: Option<i64>,
+    item: Option<Value>,
     last_error: Option<String>,
     output: Option<Value>,
 }
@@ -74,6 +77,9 @@ impl JobView {
             handler: job.handler.map(RunHandler::key),
             exit_code: job.exit_code,
             deadline_at: instant(job.deadline_at),
+            group: group_name(job),
+            index: job.item_index,
+            item: job.item.as_deref().map(json),
             last_error: job.last_error.clone(),
             output: job.output.as_deref().map(json),
         }
@@ -83,6 +89,13 @@ impl JobView {
 /// The names of the jobs that a job needs; a job without a name is shown by its id, as `j42`.
 pub fn names_of_needed_jobs(store: &Store, job: &Job) -> Result<Vec<String>> {
     Ok(store.jobs().parents(job.id)?.iter().map(job_name).collect())
+}
+
+/// The name of the job with `for_each` of which a job is an item: `load` for `load[3]`.
+fn group_name(job: &Job) -> Option<String> {
+    job.group_id?;
+    let (group, _index) = job.name.as_deref()?.rsplit_once('[')?;
+    Some(group.to_owned())
 }
 
 /// The name of a job in its run, or its id.

@@ -106,7 +106,8 @@ pub struct InspectedRun {
 impl InspectedRun {
     /// Reads the jobs of the run and what each of them needs.
     pub fn read(store: &Store, run: &Run) -> Result<InspectedRun> {
-        let jobs = store.jobs().of_run(run.id)?;
+        let mut jobs = store.jobs().of_run(run.id)?;
+        store.jobs().collect_outputs(&mut jobs)?;
         let needs = needed_jobs_of_run(store, run.id, &jobs)?;
         Ok(InspectedRun::new(RunView::read(store, run)?, &jobs, &needs))
     }

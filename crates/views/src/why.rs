@@ -45,6 +45,8 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
         Reason::WaitsForDecision => "waits_for_decision",
         Reason::WaitsForEvent { .. } => "waits_for_event",
         Reason::WaitsForApproval { .. } => "waits_for_approval",
+        Reason::WaitsForItems { .. } => "waits_for_items",
+        Reason::WaitsForTurn { .. } => "waits_for_turn",
         Reason::HasDeadline(_) => "has_deadline",
         Reason::Over(_) => "over",
     }

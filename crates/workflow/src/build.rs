@@ -46,6 +46,7 @@ impl Job {
             needs: Vec::new(),
             when: When::default(),
             condition: None,
+            for_each: None,
             handler: None,
             uses: Vec::new(),
             retry: Retry::default(),

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::expression::{Expression, Form, Place, Reader, Scope};
+use crate::expression::{Expression, Form, HasItems, Place, Reader, Scope};
 use crate::job_names::JobNames;
 use crate::limits;
 use crate::names::{self, NameKind};
@@ -37,6 +37,7 @@ pub(crate) struct KnownNames<'w> {
     pub(crate) jobs: &'w JobNames<'w>,
     pub(crate) secrets: &'w [&'w str],
     pub(crate) reader: Reader,
+    pub(crate) has_items: HasItems,
     pub(crate) accepted: Accepted,
 }
 
@@ -133,9 +134,9 @@ fn check_texts(
     field: &str,
     names: &KnownNames<'_>,
 ) -> Result<Vec<Read>, WorkflowError> {
-    let KnownNames { params, jobs, secrets, reader, accepted } = *names;
+    let KnownNames { params, jobs, secrets, reader, has_items, accepted } = *names;
     let mut findings = Findings::of(accepted);
-    let scope = Scope { file: "", params, jobs, secrets, reader };
+    let scope = Scope { file: "", params, jobs, secrets, reader, has_items };
     let reads = template::check(templates, &scope, &mut findings);
     first_of(findings, field)?;
     Ok(reads)

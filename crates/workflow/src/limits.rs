@@ -9,6 +9,18 @@ pub const SCHEDULES: usize = 100;
 pub const CATCHUP: i64 = 100_000;
 /// The default of `catchup_max`.
 pub const CATCHUP_DEFAULT: i64 = 1_000;
+/// The largest `limit` and `max_parallel` of a `for_each`.
+pub const ITEMS: i64 = 100_000;
+/// The default of `for_each.limit`.
+pub const ITEMS_DEFAULT: i64 = 10_000;
+/// The largest size of an item of a `for_each` in bytes, as JSON.
+pub const ITEM_BYTES: usize = 64 * 1024;
+/// The largest number of combinations of a `matrix`, before some are excluded.
+pub const MATRIX: usize = 200_000;
+/// The largest number of dimensions of a `matrix`.
+pub const MATRIX_DIMENSIONS: usize = 20;
+/// The largest number of entries in `exclude` of a `for_each`.
+pub const MATRIX_EXCLUDE: usize = 1_000;
 /// The largest number of tags of a workflow.
 pub const TAGS: usize = 32;
 /// The largest number of secrets of a workflow.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::expression::Expression;
+use crate::for_each::ForEach;
 use crate::kinds::Action;
 use crate::params::Param;
 
@@ -278,6 +279,9 @@ pub struct Job {
     /// The job is executed only if this holds (`if`). It is asked after `when`.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<Expression>,
+    /// The job is executed once for each of these items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_each: Option<Box<ForEach>>,
     /// The table for the end of a run to which the job belongs. Nothing for the jobs of `jobs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<RunHandler>,

@@ -47,6 +47,8 @@ pub enum ParamKind {
     Duration,
     /// One of a list of texts.
     Choice,
+    /// A list of any JSON values.
+    List,
 }
 
 /// A value that a caller gives to a parameter.
@@ -173,12 +175,14 @@ pub(crate) fn convert(param: &Param, supplied: Supplied) -> Result<Value, String
             number.as_f64().filter(|number| number.is_finite()).ok_or_else(must).map(|_| json)
         }
         (ParamKind::Boolean, Value::Bool(_)) => Ok(json),
+        (ParamKind::List, Value::Array(_)) => check_list(json),
         (
             ParamKind::String
             | ParamKind::Date
             | ParamKind::Datetime
             | ParamKind::Duration
-            | ParamKind::Choice,
+            | ParamKind::Choice
+            | ParamKind::List,
             Value::String(text),
         ) => convert_text(param, text.clone()),
         (
@@ -189,7 +193,8 @@ pub(crate) fn convert(param: &Param, supplied: Supplied) -> Result<Value, String
             | ParamKind::Date
             | ParamKind::Datetime
             | ParamKind::Duration
-            | ParamKind::Choice,
+            | ParamKind::Choice
+            | ParamKind::List,
             other,
         ) => Err(format!("{}, not {}", must(), json_kind(other))),
     }
@@ -211,6 +216,7 @@ fn convert_text(param: &Param, text: String) -> Result<Value, String> {
             _ => Err(must()),
         },
         ParamKind::Date => read_date(&text),
+        ParamKind::List => read_list(&text).and_then(check_list),
         ParamKind::Datetime => read_datetime(text.trim()),
         ParamKind::Duration => read_duration(text.trim()),
         ParamKind::Choice if param.choices.contains(&text) => Ok(Value::from(text)),
@@ -230,6 +236,25 @@ fn read_number(text: &str) -> Option<Value> {
         return Some(Value::from(integer));
     }
     text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::from)
+}
+
+/// Reads a list: JSON when the text begins with `[`, else texts with commas between them.
+fn read_list(text: &str) -> Result<Value, String> {
+    let text = text.trim();
+    if text.starts_with('[') {
+        let list = serde_json::from_str(text);
+        return list.map_err(|error| format!("begins with `[`, so it must be a JSON list: {error}"));
+    }
+    let items = text.split(',').map(str::trim);
+    Ok(if text.is_empty() { Value::Array(Vec::new()) } else { items.map(Value::from).collect() })
+}
+
+/// A process gets the list as one variable, so it has the limit of a text.
+fn check_list(list: Value) -> Result<Value, String> {
+    match list.to_string().len() > limits::TEXT_BYTES {
+        true => Err(format!("must have at most {} KiB as JSON", limits::TEXT_BYTES / 1024)),
+        false => Ok(list),
+    }
 }
 
 fn read_date(text: &str) -> Result<Value, String> {
@@ -279,6 +304,7 @@ pub(crate) fn expectation(kind: ParamKind) -> &'static str {
         }
         ParamKind::Duration => "a duration like 90s or 1h 30m",
         ParamKind::Choice => "one of its choices",
+        ParamKind::List => "a list like a,b or [\"a\", 1]",
     }
 }
 

@@ -54,8 +54,7 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
             let body = at_most_one(&["json", "body", "form"]);
             Some(json!({ "required": ["url"], "allOf": [body] }))
         }
-        Table::WaitFor => Some(json!({ "required": ["event"] })),
-        Table::Approval => Some(json!({ "required": ["prompt"] })),
+        Table::ForEach => Some(one_of(&["in", "matrix"])),
         Table::Auth => Some(one_of(&["bearer", "basic"])),
         Table::Secret => has("env").then(|| at_most_one(&["env", "file", "command"])),
         Table::WaitFor => Some(json!({ "required": ["event"] })),
@@ -103,6 +102,8 @@ fn value(value_type: ValueType, key: &Key) -> Json {
         ValueType::Duration => json!({ "type": "string" }),
         ValueType::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         ValueType::Words => json!({ "type": "array", "items": { "type": ["string", "number"] } }),
+        ValueType::Items => json!({ "type": "array" }),
+        ValueType::Lists => json!({ "type": "object", "additionalProperties": { "type": "array" } }),
         ValueType::Values => json!({ "type": "object", "additionalProperties": simple }),
         ValueType::Json => json!(true),
         ValueType::Table(table) => reference(table),

@@ -16,7 +16,7 @@ fn all_kinds() -> Vec<Param> {
          b = { type = 'boolean', default = false }\nd = { type = 'date', default = 2026-01-31 }\n\
          c = { choices = ['red', 'green'], default = 'red' }\n\
          t = { type = 'datetime', default = 2026-01-31 12:00:00Z }\n\
-         u = { type = 'duration', default = '90s' }",
+         u = { type = 'duration', default = '90s' }\nl = { type = 'list', default = ['a', { b = 1 }] }",
     )
 }
 
@@ -42,6 +42,9 @@ fn text_is_parsed_as_the_declared_type() {
         ("b", "true", json!(true)),
         ("d", "2024-02-29", json!("2024-02-29")),
         ("c", "green", json!("green")),
+        ("l", "a, b,c", json!(["a", "b", "c"])),
+        ("l", "", json!([])),
+        ("l", " [1, \"x\", {\"y\": null}]", json!([1, "x", { "y": null }])),
         ("t", " 2026-01-31T12:00:00+01:00", json!("2026-01-31T12:00:00+01:00")),
         ("t", "2026-01-31 12:00:00.5Z", json!("2026-01-31T12:00:00.5Z")),
         ("u", "1h 30m ", json!("1h 30m")),
@@ -56,6 +59,8 @@ fn text_is_parsed_as_the_declared_type() {
 fn text_of_another_type_is_refused() {
     let cases = [
         ("i", "1.5", "must be an integer"),
+        ("l", "[1", "begins with `[`, so it must be a JSON list"),
+        ("l", "[1] 2", "begins with `[`, so it must be a JSON list"),
         ("i", "9223372036854775808", "must be an integer"),
         ("i", "", "must be an integer"),
         ("n", "NaN", "must be a number"),
@@ -111,9 +116,9 @@ fn json_must_have_the_declared_type() {
 fn defaults_are_filled_in_and_the_order_is_that_of_the_file() {
     let values = bind(&all_kinds(), vec![("c".to_owned(), Supplied::Text("green".to_owned()))]).unwrap();
     let expected = json!({"s": "x", "i": 1, "n": 1, "b": false, "d": "2026-01-31", "c": "green",
-                         "t": "2026-01-31T12:00:00Z", "u": "90s"});
+                         "t": "2026-01-31T12:00:00Z", "u": "90s", "l": ["a", { "b": 1 }]});
     assert_eq!(Value::Object(values.clone()), expected);
-    assert_eq!(values.keys().collect::<Vec<_>>(), ["s", "i", "n", "b", "d", "c", "t", "u"]);
+    assert_eq!(values.keys().collect::<Vec<_>>(), ["s", "i", "n", "b", "d", "c", "t", "u", "l"]);
 }
 
 #[test]

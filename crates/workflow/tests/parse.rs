@@ -1,9 +1,13 @@
 //! The model that the parser makes of a file.
 #![allow(clippy::unwrap_used)]
 
+use serde_json::json;
 use windlass_workflow::kinds::shell::{OutputSource, Payload, Shell};
 use windlass_workflow::model::{Catchup, Concurrency, DEFAULT_SCHEDULE, OnFull, Overlap, Rule, Schedule};
-use windlass_workflow::{Job, OnInterrupt, ParamKind, Retry, Source, When, Workflow, model, parse};
+use windlass_workflow::{
+    Expression, ForEach, ItemSource, Job, Matrix, OnInterrupt, ParamKind, Retry, Source, When, Workflow,
+    model, parse,
+};
 
 fn parsed(path: &str, text: &str) -> Workflow {
     parse(&Source::new(path, text.into()).unwrap()).unwrap_or_else(|report| panic!("{report}"))
@@ -130,6 +134,7 @@ fn a_job_with_few_keys_gets_the_defaults() {
         deadline_ms: None,
         success_if: None,
         skip_if: None,
+        for_each: None,
         secrets: Vec::new(),
         queue: model::DEFAULT_QUEUE.to_owned(),
         priority: 0,
@@ -144,6 +149,32 @@ fn a_job_with_few_keys_gets_the_defaults() {
     let action = payload(&job);
     assert!(action.shell.is_empty() && action.env.is_empty());
     assert_eq!((action.dir, action.output), (None, OutputSource::File));
+}
+
+#[test]
+fn items_are_written_in_four_ways() {
+    let for_each = |written: &str| {
+        let text = format!("params.l = {{ type = 'list' }}\njobs.a = {{ run = 'x', for_each = {written} }}");
+        *parsed("a.toml", &text).jobs.remove(0).for_each.unwrap()
+    };
+    let expression = |text: &str| ItemSource::In(Expression::parse(text).unwrap());
+    assert_eq!(for_each("['eu', 7]"), ForEach::of(ItemSource::List(vec![json!("eu"), json!(7)])));
+    assert_eq!(for_each("'params.l'"), ForEach::of(expression("params.l")));
+    assert_eq!(
+        for_each("{ in = 'params.l', max_parallel = 20, fail_fast = true, limit = 100000 }"),
+        ForEach { items: expression("params.l"), max_parallel: Some(20), fail_fast: true, limit: 100_000 }
+    );
+    let matrix = Matrix {
+        dimensions: vec![
+            ("py".to_owned(), vec![json!("3.12")]),
+            ("os".to_owned(), vec![json!("a"), json!(1)]),
+        ],
+        exclude: vec![json!({ "os": "a" }).as_object().unwrap().clone()],
+    };
+    let written = for_each("{ matrix = { py = ['3.12'], os = ['a', 1] }, exclude = [{ os = 'a' }] }");
+    assert_eq!(written, ForEach::of(ItemSource::Matrix(matrix)));
+    // The stored form is read back.
+    assert_eq!(serde_json::from_value::<ForEach>(serde_json::to_value(&written).unwrap()).unwrap(), written);
 }
 
 #[test]

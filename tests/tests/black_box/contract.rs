@@ -47,7 +47,7 @@ const RUN_KEYS: [&str; 18] = [
     "jobs",
 ];
 
-const JOB_KEYS: [&str; 28] = [
+const JOB_KEYS: [&str; 31] = [
     "id",
     "run_id",
     "name",
@@ -72,6 +72,9 @@ const JOB_KEYS: [&str; 28] = [
     "handler",
     "exit_code",
     "deadline_at",
+    "group",
+    "index",
+    "item",
     "last_error",
     "output",
     "payload",

@@ -77,9 +77,21 @@ fn one_round(seed: u64, round: u64) -> Damage {
 /// Whenever it is killed, it ends as an undisturbed run does.
 #[test]
 fn conditions_and_handlers_killed_at_random_moments() {
-    let seed = seed("conditions_and_handlers_killed_at_random_moments");
+    assert_ends_as_undisturbed("conditions_and_handlers_killed_at_random_moments", BRANCHES);
+}
+
+/// Jobs with `for_each`: items that are read from an output, a few at a time, one of which fails, and a job that reads all
+/// outputs. Whenever it is killed, it ends as an undisturbed run does, with each item once.
+#[test]
+fn items_killed_at_random_moments() {
+    assert_ends_as_undisturbed("items_killed_at_random_moments", ITEMS);
+}
+
+/// Runs a workflow that fails, once undisturbed, and then several times with kills.
+fn assert_ends_as_undisturbed(name: &str, workflow: &str) {
+    let seed = seed(name);
     let sandbox = Sandbox::new();
-    sandbox.write("branches.toml", BRANCHES);
+    sandbox.write("branches.toml", workflow);
     let outcome = sandbox.run(&["run", "branches.toml", "--threads", "4"]);
     outcome.exited(1);
     let ends = |run: i64| {
@@ -101,11 +113,35 @@ fn conditions_and_handlers_killed_at_random_moments() {
         assert_eq!(sandbox.tables().run_status(run), "FAILED", "run {run}");
         assert_eq!(ends(run), undisturbed, "run {run}");
     }
+    sandbox.run(&["db", "check"]).exited(0);
     assert_eq!(sandbox.leftovers(), [], "processes left behind");
 }
 
 /// How many runs of the branches are killed.
 const BRANCH_RUNS: u64 = 7;
+
+const ITEMS: &str = r#"
+    name = "items"
+    [jobs.list]
+    run = "echo '[1, 2, 3, 4, 5, 6, 7, 8]'"
+    output = "json"
+    [jobs.load]
+    needs = ["list"]
+    for_each = { in = "jobs.list.output", max_parallel = 3 }
+    run = "sleep 0.03; echo $WINDLASS_ITEM"
+    output = "json"
+    [jobs.check]
+    needs = ["load"]
+    for_each = { in = "jobs.load.output", max_parallel = 2 }
+    env = { ITEM = "{{ item }}" }
+    run = "sleep 0.02; test $ITEM != 3"
+    [jobs.report]
+    needs = ["load"]
+    command = ["test", "{{ jobs.load.output }}", "=", "[1,2,3,4,5,6,7,8]"]
+    [finally.clean]
+    for_each = "run.failed"
+    command = ["test", "{{ item }}", "=", "check[2]"]
+"#;
 
 const BRANCHES: &str = r#"
     name = "branches"

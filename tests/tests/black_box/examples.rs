@@ -50,6 +50,7 @@ fn every_example_is_valid_and_tested_here() {
         "exit-codes.toml",
         "failing-branch.toml",
         "flaky.toml",
+        "for-each.toml",
         "git-report.toml",
         "http.toml",
         "typed-params.json",
@@ -176,6 +177,18 @@ fn conditions_runs_what_was_asked_for_and_the_handlers_of_the_outcome() {
         assert!(text("clean").contains("the run is SUCCESSFUL"), "{}", text("clean"));
         assert_clean(&sandbox);
     }
+}
+
+#[test]
+fn for_each_measures_each_city_and_reads_all_outputs() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "for-each.toml", &["-p", "cities=Oslo,Rome,Paris,Ulm"], 0);
+    let report = output_lines(&sandbox, "report");
+    assert_eq!(report, ["4 cities, letters: [4,4,5,3], today in km, tomorrow in km, today in miles"]);
+    let titles = |item: &str| sandbox.run(&["logs", "1", item]).exited(0).stdout;
+    assert_eq!(titles("measure.2").lines().next(), Some("city 2: Paris"));
+    assert_eq!(statuses(&sandbox, &["measure", "measure[3]", "combine[2]"]), ["SUCCESSFUL"; 3]);
+    assert_clean(&sandbox);
 }
 
 #[test]

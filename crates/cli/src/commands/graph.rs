@@ -82,11 +82,21 @@ fn run_id(target: &str) -> Option<i64> {
 fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
     let run = find::run(database, run_id)?;
     let jobs = database.ask(|store| store.jobs().of_run(run.id))?;
+    // The items of a job with `for_each` are counted, because a picture of thousands of jobs shows nothing.
+    let mut items: HashMap<i64, (usize, usize)> = HashMap::new();
+    for item in &jobs {
+        let Some(group_id) = item.group_id else { continue };
+        let (ended, all) = items.entry(group_id).or_default();
+        *all += 1;
+        *ended += usize::from(item.status.is_terminal());
+    }
+    let jobs: Vec<_> = jobs.into_iter().filter(|job| job.group_id.is_none()).collect();
     let indices: HashMap<i64, usize> = jobs.iter().enumerate().map(|(index, job)| (job.id, index)).collect();
     let nodes = jobs
         .iter()
         .map(|job| Node {
             name: runs_and_jobs::job_name(job),
+            detail: items.get(&job.id).map(|(ended, all)| format!("{ended} of {all} items ended")),
             status: Some(job.status.as_str().to_owned()),
             ..Node::default()
         })

@@ -34,12 +34,12 @@ pub(crate) fn execute(global: &GlobalOptions, args: &InspectArgs) -> Result<(), 
     let output = Output { format: global.output };
     match find::run_or_job(&database, &args.address)? {
         FoundRunOrJob::Run(found) => {
-            let details = run::RunDetails::read(&database, found)?;
+            let details = run::RunDetails::read(&database, *found)?;
             let text = run::text(&database, &details, global)?;
             output.object(&details.view(), |_: &InspectedRun| text)
         }
         FoundRunOrJob::Job(found) => {
-            let details = job::JobDetails::read(&database, found)?;
+            let details = job::JobDetails::read(&database, *found)?;
             output.object(&details.view(), |_: &InspectedJob| job::text(&details, global))
         }
     }

@@ -74,7 +74,7 @@ impl Observer {
             watched.push(WatchedRun { run, newest_change_ms, jobs_due_at: Instant::now() });
         }
         let longest = states.iter().map(|state| console::measure_text_width(&state.name)).max();
-        let display = Display::for_stderr(time::now_ms(), total, longest.unwrap_or(0));
+        let display = Display::for_stderr(time::now_ms(), longest.unwrap_or(0));
         let tracker = Tracker::new(total, states);
         let read_at = Instant::now();
         Ok(Observer {
@@ -105,7 +105,7 @@ impl Observer {
         }
         for event in self.tracker.update(states) {
             let tail = self.tail(database, &event)?;
-            self.display.event(&event, &tail);
+            self.display.event(&event, &tail, self.tracker.counts().total);
         }
         self.display.refresh(&self.tracker, time::now_ms());
         self.spacing = (self.read_at.elapsed() * COST_SHARE).clamp(MIN_SPACING, MAX_SPACING);

@@ -115,6 +115,8 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::Behind(_)
         | Reason::Runs { .. }
         | Reason::WaitsForDecision
+        | Reason::WaitsForItems { .. }
+        | Reason::WaitsForTurn { .. }
         | Reason::WaitsForEndOfRun
         | Reason::HasDeadline(_)
         | Reason::Over(_) => false,

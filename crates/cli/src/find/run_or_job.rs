@@ -10,8 +10,8 @@ use crate::error::Failure;
 /// A run or a job, as it is in the database.
 #[derive(Debug)]
 pub(crate) enum FoundRunOrJob {
-    Run(Run),
-    Job(Job),
+    Run(Box<Run>),
+    Job(Box<Job>),
 }
 
 /// The run or job of an argument. A plain number is a run, or else a job.
@@ -19,15 +19,17 @@ pub(crate) fn run_or_job(database: &Database, argument: &RunOrJob) -> Result<Fou
     match argument {
         RunOrJob::Number(number) => {
             if let Some(run) = database.ask(|store| store.runs().find(*number))? {
-                return Ok(FoundRunOrJob::Run(run));
+                return Ok(FoundRunOrJob::Run(Box::new(run)));
             }
             match database.ask(|store| store.jobs().find(*number))? {
-                Some(job) => Ok(FoundRunOrJob::Job(job)),
+                Some(job) => Ok(FoundRunOrJob::Job(Box::new(job))),
                 None => Err(no_run(database, format!("there is no run {number} and no job {number}"))?),
             }
         }
-        RunOrJob::Job(job_id) => job_by_id(database, *job_id).map(FoundRunOrJob::Job),
-        RunOrJob::Named { run_id, name } => job_by_name(database, *run_id, name).map(FoundRunOrJob::Job),
+        RunOrJob::Job(job_id) => job_by_id(database, *job_id).map(Box::new).map(FoundRunOrJob::Job),
+        RunOrJob::Named { run_id, name } => {
+            job_by_name(database, *run_id, name).map(Box::new).map(FoundRunOrJob::Job)
+        }
     }
 }
 
@@ -49,8 +51,15 @@ pub(crate) fn run(database: &Database, run_id: i64) -> Result<Run, Failure> {
 
 /// The job of a run with this name.
 pub(crate) fn job_by_name(database: &Database, run_id: i64, name: &str) -> Result<Job, Failure> {
-    if let Some(job) = database.ask(|store| store.jobs().find_by_name(run_id, name))? {
-        return Ok(job);
+    // A shell takes brackets for a pattern, so an item may be written as `load.3`.
+    let as_item = name
+        .rsplit_once('.')
+        .filter(|(_group, index)| !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit()))
+        .map(|(group, index)| format!("{group}[{index}]"));
+    for name in std::iter::once(name).chain(as_item.as_deref()) {
+        if let Some(job) = database.ask(|store| store.jobs().find_by_name(run_id, name))? {
+            return Ok(job);
+        }
     }
     let run = run(database, run_id)?;
     let jobs = database.ask(|store| store.jobs().of_run(run.id))?;

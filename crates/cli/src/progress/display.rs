@@ -26,21 +26,16 @@ pub(crate) enum Display {
 pub(crate) struct Live {
     began_ms: i64,
     name_width: usize,
-    lists_successes: bool,
 }
 
 impl Display {
-    /// A display for standard error. `total` is the number of jobs, `name_columns` the width of the longest name.
-    pub(crate) fn for_stderr(began_ms: i64, total: usize, name_columns: usize) -> Display {
+    /// A display for standard error. `name_columns` is the width of the longest name.
+    pub(crate) fn for_stderr(began_ms: i64, name_columns: usize) -> Display {
         let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
         if is_dumb || !console::Term::stderr().features().is_attended() {
             return Display::Plain;
         }
-        Display::Live(Live {
-            began_ms,
-            name_width: name_columns.min(MAX_NAME_COLUMNS),
-            lists_successes: total <= MAX_JOBS_LISTED,
-        })
+        Display::Live(Live { began_ms, name_width: name_columns.min(MAX_NAME_COLUMNS) })
     }
 
     /// How often the display is refreshed if nothing happens.
@@ -51,15 +46,15 @@ impl Display {
         }
     }
 
-    /// Shows an event. `tail` is the last output of a failed job.
-    pub(crate) fn event(&self, event: &Event, tail: &[String]) {
+    /// Shows an event. `tail` is the last output of a failed job, `total` the number of jobs.
+    pub(crate) fn event(&self, event: &Event, tail: &[String], total: usize) {
         match self {
             Display::Plain => self.say(&with_tail(lines::plain(event), tail)),
             Display::Live(live) => {
                 let is_shown = match event.change {
                     // The view itself shows running jobs.
                     Change::Started => false,
-                    Change::Successful | Change::Skipped => live.lists_successes,
+                    Change::Successful | Change::Skipped => total <= MAX_JOBS_LISTED,
                     Change::Failed | Change::Retrying | Change::Interrupted | Change::Cancelled => true,
                 };
                 if is_shown {

@@ -150,6 +150,8 @@ impl Tracker {
         {
             *count -= 1;
         }
+        // The items of a job with `for_each` are added while the run goes on.
+        self.total = self.total.max(self.jobs.len());
     }
 }
 

@@ -75,6 +75,7 @@ pub(crate) fn describe(param: &Param) -> String {
         ParamKind::Datetime => "YYYY-MM-DDTHH:MM:SSZ".to_owned(),
         ParamKind::Duration => "DURATION".to_owned(),
         ParamKind::Choice => param.choices.join("|"),
+        ParamKind::List => "A,B,…".to_owned(),
     };
     let presence = match (&param.default, param.required) {
         (Some(Value::String(text)), _) => format!("default {text}"),

@@ -124,6 +124,15 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
                 global.hint(&format!("reject {address} --reason TEXT"))
             )
         }
+        Reason::WaitsForItems { unfinished, running, items } => format!(
+            "It waits for its items: {unfinished} of {items} have not ended, and {running} of them {}.",
+            if *running == 1 { "runs" } else { "run" }
+        ),
+        Reason::WaitsForTurn { group, max_parallel } => format!(
+            "It waits for its turn: {} runs {} at a time (`max_parallel`).",
+            printable(group),
+            counted(*max_parallel, "item", "items")
+        ),
         Reason::HasDeadline(at_ms) => {
             format!("It fails if it is not over by {}, its deadline.", time::instant(*at_ms, now_ms))
         }

@@ -23,7 +23,7 @@ const RUN: [&str; 17] = [
     "interrupted",
     "job_counts",
 ];
-const JOB: [&str; 26] = [
+const JOB: [&str; 29] = [
     "id",
     "run_id",
     "name",
@@ -48,6 +48,9 @@ const JOB: [&str; 26] = [
     "handler",
     "exit_code",
     "deadline_at",
+    "group",
+    "index",
+    "item",
     "last_error",
     "output",
 ];

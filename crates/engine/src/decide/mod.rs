@@ -1,9 +1,11 @@
 //! What happens to a job that waits for a decision. Pure: the scheduler reads the values, asks here, and writes the
 //! answer to the tables.
 
+pub mod for_each;
 mod sleep;
 mod wait;
 
+use for_each::{Expansion, Group};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use windlass_workflow::Expression;
@@ -14,6 +16,7 @@ use windlass_workflow::kinds::wait_for::WaitFor;
 
 use crate::join_rule::{Join, JoinRule, ParentEnds};
 use crate::status::JobStatus;
+pub use for_each::expand;
 pub use sleep::begin_sleep;
 pub use wait::{MatchedEvent, Wait, decide_approval, decide_wait_for};
 
@@ -39,6 +42,8 @@ pub struct Control {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
+    /// It makes a job of each item.
+    ForEach(Group),
     /// It sleeps, and ends when it wakes up.
     Sleep(Sleep),
     /// It waits for an event.
@@ -61,10 +66,12 @@ impl Then {
 }
 
 /// What happens to the job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// It can be claimed, or it waits for a slot of its concurrency key.
     GoOn,
+    /// It becomes a group, and each item a job.
+    Expand(Box<Expansion>),
     /// It sleeps.
     Sleep {
         /// The instant at which it wakes up.

@@ -2,15 +2,17 @@
 
 use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus, StopReason};
+use crate::store::claim::ready::release;
 use crate::store::evidence::Evidence;
+use crate::store::finish::items::{Stop, settle_groups, stop_items};
 use crate::store::finish::locks::lock_runs_of;
-use crate::store::finish::propagation::{Ended, propagate};
+use crate::store::finish::propagation::{Belonging, Ended, propagate};
 use crate::store::finish::run_end::{RunDelta, count_down};
 use crate::store::jobs::label;
 use crate::store::{Jobs, Runs};
 use std::collections::BTreeMap;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, first};
+use windlass_db::{Connection, Fragment, first};
 use windlass_system::wake_ups::WakeUps;
 
 /// The phase of the handlers that run always.
@@ -96,16 +98,16 @@ pub(super) fn stop_run(
     // One statement changes waiting and running jobs. Between two statements another connection could claim a waiting
     // job, and neither statement would see the job. A job that was reported as FAILED would be retried, so it is
     // asked to stop too.
-    let (mut cancelled, mut stopping, mut counted) = (0, 0, 0);
+    let (mut cancelled, mut stopping, mut counted, mut has_groups) = (0, 0, 0, false);
     connection.query(
         "UPDATE jobs
-         SET cancel_requested_at = CASE WHEN status IN ('RUNNING', 'FAILED') THEN $2
+         SET cancel_requested_at = CASE WHEN status IN ('RUNNING', 'FAILED') OR {waits_for_items} THEN $2
                                         ELSE cancel_requested_at END,
              cancel_at_once = $4,
-             last_error = CASE WHEN status IN ('RUNNING', 'FAILED') THEN last_error ELSE $3 END,
-             finished_at = CASE WHEN status IN ('RUNNING', 'FAILED') THEN finished_at ELSE $2 END,
+             last_error = CASE WHEN status IN ('RUNNING', 'FAILED') OR {waits_for_items} THEN last_error ELSE $3 END,
+             finished_at = CASE WHEN status IN ('RUNNING', 'FAILED') OR {waits_for_items} THEN finished_at ELSE $2 END,
              updated_at = $2,
-             status = CASE WHEN status IN ('RUNNING', 'FAILED') THEN status ELSE 'CANCELLED' END
+             status = CASE WHEN status IN ('RUNNING', 'FAILED') OR {waits_for_items} THEN status ELSE 'CANCELLED' END
          WHERE run_id = $1 AND phase >= $5 AND phase <= $6
            AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
                 OR ((status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))
@@ -113,14 +115,20 @@ pub(super) fn stop_run(
          RETURNING status, phase",
         &[run_id.into(), now_ms.into(), error.into(), at_once.into(), phase.into(), last_phase.into()],
         &mut |row| {
-            let is_over = row.parsed(0, JobStatus::parse)? == JobStatus::Cancelled;
-            *(if is_over { &mut cancelled } else { &mut stopping }) += 1;
+            let status = row.parsed(0, JobStatus::parse)?;
+            // A group ends with its items.
+            has_groups |= status == JobStatus::Waiting;
+            let is_over = status == JobStatus::Cancelled;
+            cancelled += i64::from(is_over);
+            stopping += i64::from(!is_over && status != JobStatus::Waiting);
             // The run counts the jobs of its present phase.
             counted += i64::from(is_over && row.integer(1)? == phase);
             Ok(())
         },
     )?;
-    let delta = RunDelta { finished: counted, failed: counted };
+    let groups = if has_groups { settle_groups(connection, run_id, now_ms)?.len() as i64 } else { 0 };
+    cancelled += groups;
+    let delta = RunDelta { finished: counted + groups, failed: counted };
     count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;
     wake_after_cancel(connection);
     Ok(Cancellation { cancelled, stopping })
@@ -162,8 +170,8 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
         connection,
         "UPDATE jobs
          SET status = 'CANCELLED', last_error = 'it was cancelled', updated_at = $2, finished_at = $2
-         WHERE id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
-         RETURNING run_id, name, allow_failure",
+         WHERE id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING') AND NOT {waits_for_items}
+         RETURNING run_id, name, allow_failure, group_id",
         &[job_id.into(), now_ms.into()],
         |row| {
             Ok(Ended {
@@ -175,14 +183,19 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
                     allow_failure: row.integer(2)? != 0,
                     upstream_failed: false,
                 },
+                belonging: Belonging::of(row.optional_integer(3)?),
             })
         },
     )?;
     wake_after_cancel(connection);
     if let Some(ended) = cancelled {
-        // The children of a cancelled job are skipped, so none of them becomes ready.
-        propagate(connection, &[ended], None, now_ms)?;
+        let propagated = propagate(connection, &[ended], None, now_ms)?;
+        // The children of a cancelled job are skipped. Only those of the group of a cancelled item can be ready.
+        release(connection, &propagated.promoted.ready, now_ms)?;
         return Ok(Cancellation { cancelled: 1, stopping: 0 });
+    }
+    if let Some(cancelled) = cancel_group(connection, job_id, now_ms)? {
+        return Ok(cancelled);
     }
     let asked_to_stop = connection.execute(
         "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
@@ -194,6 +207,31 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
         return Ok(Cancellation { cancelled: 0, stopping: 1 });
     }
     Err(why_job_not_cancelled(connection, job_id)?)
+}
+
+/// A group that waits for its items.
+pub(crate) const WAITS_FOR_ITEMS: Fragment =
+    Fragment { name: "waits_for_items", sql: "(status = 'WAITING' AND waits_for = 'items')" };
+
+/// Cancels the items of a group, which ends with the last of them. `None` if the job is no group with items, or if it is being
+/// stopped already.
+fn cancel_group(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Result<Option<Cancellation>> {
+    let run_id = first(
+        connection,
+        "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
+         WHERE id = $1 AND {waits_for_items} AND cancel_requested_at IS NULL
+         RETURNING run_id",
+        &[job_id.into(), now_ms.into()],
+        |row| row.integer(0),
+    )?;
+    let Some(run_id) = run_id else { return Ok(None) };
+    let stopped = stop_items(connection, job_id, Stop::Cancelled, "it was cancelled", now_ms)?;
+    count_down(connection, &BTreeMap::from([(run_id, stopped.delta)]), now_ms)?;
+    let groups = settle_groups(connection, run_id, now_ms)?;
+    let propagated = propagate(connection, &groups, None, now_ms)?;
+    release(connection, &propagated.promoted.ready, now_ms)?;
+    let cancelled = stopped.delta.finished + groups.len() as i64;
+    Ok(Some(Cancellation { cancelled, stopping: stopped.stopping }))
 }
 
 /// Whether a job is a handler of a phase that has not begun. The run does not count it yet.
@@ -217,7 +255,7 @@ fn why_job_not_cancelled(connection: &mut dyn Connection, job_id: i64) -> Result
         })?;
     Ok(match known {
         None => Error::not_found(format!("job j{job_id}")),
-        Some((JobStatus::Running, label)) => {
+        Some((JobStatus::Running | JobStatus::Waiting, label)) => {
             Error::conflict(format!("cancel job {label}"), "it is being stopped already")
         }
         Some((status, label)) => {

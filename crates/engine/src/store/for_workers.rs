@@ -1,6 +1,7 @@
 //! What workers do: register, claim jobs, end attempts, renew their lease. What people do is with the nouns, such as
 //! `store.runs()`.
 
+use crate::decide::for_each::GROUP_KIND;
 use crate::status::WorkerStatus;
 use crate::store::cancel::Urgency;
 use crate::store::claim::capabilities::WorkerCapabilities;
@@ -244,7 +245,9 @@ impl ForWorkers<'_> {
                     Ok((text(0)?, text(1)?, text(2)?, row.integer(3)?))
                 })?;
                 let is_fit = |(queue, kind, requires, version): &(String, String, String, i64)| {
-                    takes_queue(queue) && worker_capabilities.check(kind, requires, *version).is_ok()
+                    // A group that waits has items, now or later.
+                    takes_queue(queue)
+                        && (kind == GROUP_KIND || worker_capabilities.check(kind, requires, *version).is_ok())
                 };
                 if sorts.iter().any(is_fit) {
                     return Ok(true);

@@ -36,6 +36,7 @@ use windlass_system::random::Random;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUpListener, WakeUps};
 
 pub use apply::Applied;
+pub(crate) use cancel::WAITS_FOR_ITEMS;
 pub use cancel::{Cancellation, Urgency};
 pub use check::Problem;
 pub use claim::capabilities::WorkerCapabilities;
@@ -44,6 +45,7 @@ pub(crate) use claim::partition::RANK;
 pub use claim::request::{CLAIM_MAX, ClaimRequest, Claims, Scope};
 pub use copy::{Copied, CopyError};
 pub use events::{NewSignal, Signalled};
+pub(crate) use finish::items::{COUNTS_AS_FAILED, IS_BROKEN};
 pub use finish::run_end::EndedRun;
 pub use finish::slots::CONCURRENCY_LIMIT_MAX;
 pub use finish::{Finish, Finished};

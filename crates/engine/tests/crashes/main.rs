@@ -72,6 +72,8 @@ fn run_all_jobs(databases: &TestDatabases) {
     bench.store.for_scheduler().rescue(alive).unwrap();
     let worker_id = bench.worker();
     for _hour in 0..24 {
+        // A run whose first job waits for a decision has no active job.
+        while bench.store.for_scheduler().decide_waiting().unwrap() > 0 {}
         if bench.store.jobs().count_active().unwrap() == 0
             && bench.store.for_scheduler().next_firing(&[]).unwrap().is_none()
         {
@@ -142,7 +144,9 @@ macro_rules! operations {
 operations! {
     submit enqueue enqueue_one apply_with_schedules start_a_service fire backfill pause_and_resume trigger
     cancel_a_run cancel_a_job retry_failed_jobs retry_from_a_job prune copy_into_a_failing_database copy_from_a_failing_database
-    restore rescue rescue_with_an_invalid_row finish_and_claim finish_and_claim_many decide end_waits apply_reports
+    restore rescue rescue_with_an_invalid_row finish_and_claim finish_and_claim_many decide end_waits
+    expand finish_the_last_item fail_an_item_fast cancel_a_group cancel_a_run_with_items retry_items retry_before_a_group
+    apply_reports
     apply_reports_with_an_invalid_row reconcile admit promote_due_jobs limit_a_queue stop_a_worker
 }
 

@@ -13,7 +13,7 @@ use windlass_workflow::model::{OnFull, Overlap, Rule, Schedule as Definition};
 
 use crate::states::{self, HOUR_MS, apply, fire_all, keyed, schedule, workflow};
 use crate::support::contents::contents;
-use crate::support::{Bench, new_worker, noop, older_than, request, success};
+use crate::support::{Bench, failure, new_worker, noop, older_than, request, success};
 
 /// An operation and the state that it finds.
 pub(crate) struct Operation {
@@ -303,6 +303,73 @@ pub(crate) fn finish_and_claim() -> Operation {
 pub(crate) fn finish_and_claim_many() -> Operation {
     let prepare = |databases: &TestDatabases| states::many_running_and_pending_jobs(&databases.bench);
     operation(2, prepare, |store, _stage| end_and_claim(store, 200))
+}
+
+pub(crate) fn expand() -> Operation {
+    operation(
+        1,
+        |databases| states::undecided_group(&databases.bench, 3),
+        |store, _stage| store.for_scheduler().decide_waiting().map(drop),
+    )
+}
+
+pub(crate) fn finish_the_last_item() -> Operation {
+    let prepare = |databases: &TestDatabases| {
+        states::running_items(&databases.bench, 1);
+    };
+    operation(2, prepare, |store, _stage| end_and_claim(store, 3))
+}
+
+/// Ends the first of the first worker's attempts as a failure.
+pub(crate) fn fail_an_item_fast() -> Operation {
+    let prepare = |databases: &TestDatabases| {
+        states::running_items(&databases.bench, 2);
+    };
+    operation(1, prepare, |store, _stage| {
+        let worker_id = 1;
+        let mut running = store.for_workers().claimed_by(worker_id)?;
+        running.retain(|(_job_id, _run_id, retry_state)| retry_state.failures == 0);
+        let Some((job_id, run_id, retry_state)) = running.into_iter().min_by_key(|job| job.0) else {
+            return Ok(());
+        };
+        let transition = after_attempt(&retry_state, failure(), 0.5);
+        let attempt = retry_state.attempt;
+        let finish =
+            Finish { job_id, run_id, attempt, worker_id, transition, exit_code: None, logs: Vec::new() };
+        if store.jobs().of_run(1)?.iter().any(|job| job.failures > 0) {
+            return Ok(());
+        }
+        store.for_workers().finish_and_claim(vec![finish], None).map(drop)
+    })
+}
+
+pub(crate) fn cancel_a_group() -> Operation {
+    let prepare = |databases: &TestDatabases| {
+        states::running_items(&databases.bench, 2);
+    };
+    operation(1, prepare, |store, _stage| {
+        let group = store.jobs().find_by_name(1, "j0")?.map(|job| job.id);
+        store.jobs().cancel(group.unwrap_or_default()).map(drop)
+    })
+}
+
+pub(crate) fn cancel_a_run_with_items() -> Operation {
+    let prepare = |databases: &TestDatabases| {
+        states::running_items(&databases.bench, 2);
+    };
+    operation(1, prepare, |store, _stage| store.runs().cancel(1).map(drop))
+}
+
+pub(crate) fn retry_items() -> Operation {
+    let run = |store: &Store, _stage: &TestDatabases| store.runs().retry(1, RetrySelection::Failed).map(drop);
+    operation(1, |databases| states::failed_group(&databases.bench), run)
+}
+
+pub(crate) fn retry_before_a_group() -> Operation {
+    let run = |store: &Store, _stage: &TestDatabases| {
+        store.runs().retry(1, RetrySelection::From("j0".to_owned())).map(drop)
+    };
+    operation(1, |databases| states::failed_group(&databases.bench), run)
 }
 
 pub(crate) fn apply_reports() -> Operation {

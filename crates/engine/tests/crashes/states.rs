@@ -1,11 +1,11 @@
 //! States of a database that operations find. Each has enough work for more than one transaction.
 
-use windlass_engine::store::{Backfill, NewJob, NewRegistration};
+use windlass_engine::store::{Backfill, Finish, NewJob, NewRegistration};
 use windlass_engine::{JobStatus, Result, Store, WorkerStatus};
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule as Definition};
-use windlass_workflow::{OnInterrupt, Source, Workflow};
+use windlass_workflow::{ForEach, ItemSource, OnInterrupt, Source, Workflow};
 
-use windlass_engine::transition::{Outcome, Repeat};
+use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 
 use crate::support::{Bench, failure, graph, noop, success};
 
@@ -104,6 +104,43 @@ pub(crate) fn pending_jobs(bench: &Bench) -> i64 {
     bench.store.jobs().enqueue(vec![keyed("k", OnFull::Wait), keyed("k", OnFull::Wait)]).unwrap();
     bench.enqueue(NewJob { execute_after: Some(bench.clock.now_ms() + 10_000), ..noop() });
     worker
+}
+
+/// A group whose items are not decided, and a job after it. The first item that fails ends the others.
+pub(crate) fn undecided_group(bench: &Bench, items: i64) {
+    let mut graph = workflow("many", vec![vec![], vec![0]]);
+    let source = ItemSource::List((0..items).map(Into::into).collect());
+    graph.jobs[0].for_each =
+        Some(Box::new(ForEach { max_parallel: Some(2), fail_fast: true, ..ForEach::of(source) }));
+    bench.submit(graph);
+}
+
+/// A group of four items, of which the first worker executes some.
+pub(crate) fn running_items(bench: &Bench, running: usize) -> i64 {
+    let worker = bench.worker();
+    undecided_group(bench, 4);
+    assert_eq!(bench.store.for_scheduler().decide_waiting().unwrap(), 1);
+    if running == 1 {
+        for _item in 0..3 {
+            let jobs = bench.claim(worker, 1);
+            bench.finish(worker, &jobs[0], success());
+        }
+    }
+    assert_eq!(bench.claim(worker, 2).len(), running);
+    worker
+}
+
+/// One item of a group failed, and the run is over.
+pub(crate) fn failed_group(bench: &Bench) {
+    let worker = running_items(bench, 1);
+    // The last item is running.
+    let (job_id, run_id, retry_state) = bench.store.for_workers().claimed_by(worker).unwrap().remove(0);
+    let transition = after_attempt(&retry_state, failure(), 0.5);
+    let attempt = retry_state.attempt;
+    let finish =
+        Finish { job_id, run_id, attempt, worker_id: worker, transition, exit_code: None, logs: Vec::new() };
+    bench.store.for_workers().finish_and_claim(vec![finish], None).unwrap();
+    assert!(bench.store.for_workers().set_status(worker, WorkerStatus::Stopped).unwrap());
 }
 
 pub(crate) fn failed_run(bench: &Bench) {

@@ -168,6 +168,7 @@ impl World {
             let attempt = retry_state.attempt;
             let job = ClaimedJob {
                 phase: 0,
+                item: None,
                 id: job_id,
                 created_at: 0,
                 token: 0,

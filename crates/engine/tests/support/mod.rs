@@ -16,10 +16,10 @@ use windlass_engine::store::{
     Order, Prune, QueueLimits, Rate, Scope, Setting, WorkerCapabilities,
 };
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
-use windlass_engine::{Clock, Random, Store, TABLES};
+use windlass_engine::{Clock, JobStatus, Random, Store, TABLES};
 use windlass_test_database::{Access, DatabaseKind, Sql, TestDatabase};
-use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule};
+use windlass_workflow::{ForEach, ItemSource, Workflow};
 
 /// The fields are dropped in this order: the database is closed before it is removed.
 pub struct Bench {
@@ -171,6 +171,31 @@ pub fn limited_jobs(queue: &str) -> Vec<NewJob> {
 }
 
 /// Prunes everything that finished before an instant.
+/// Makes the items of two groups, and ends, stops and cancels some of them.
+pub fn run_groups(store: &Store, worker_id: i64) {
+    let group = |items: usize| {
+        let source = ItemSource::List((0..items).map(Into::into).collect());
+        Some(Box::new(ForEach { max_parallel: Some(1), fail_fast: true, ..ForEach::of(source) }))
+    };
+    let mut workflow = graph(vec![vec![]; 3]);
+    workflow.jobs[2].for_each = group(3);
+    workflow.jobs[0].for_each = group(4);
+    workflow.jobs[1].for_each = group(1);
+    let run_id = submit(store, workflow);
+    assert_eq!(store.for_scheduler().decide_waiting().unwrap(), 3);
+    let claims = store.for_workers().claim(request(worker_id, Scope::Runs(vec![run_id]), 2)).unwrap();
+    let Claims::Jobs(jobs) = claims else { panic!("worker {worker_id} is fenced") };
+    assert_eq!(jobs.len(), 2);
+    let finishes = jobs.iter().map(|job| finish(worker_id, job, success())).collect();
+    store.for_workers().finish_and_claim(finishes, None).unwrap();
+    let find = |name| store.jobs().find_by_name(run_id, name).unwrap().unwrap();
+    assert_eq!(find("j1").status, JobStatus::Successful);
+    store.jobs().values(run_id, &["j1".to_owned()]).unwrap();
+    store.jobs().cancel(find("j0[1]").id).unwrap();
+    assert_eq!(find("j0").status, JobStatus::Failed);
+    store.jobs().cancel(find("j2").id).unwrap();
+}
+
 pub fn older_than(before_ms: i64) -> Prune {
     Prune { before_ms: Some(before_ms), keep_runs: None }
 }

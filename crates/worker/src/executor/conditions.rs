@@ -49,5 +49,5 @@ fn read(attempt: &Attempt, conditions: &EndConditions) -> Result<Option<Values>,
     let Some(run) = attempt.run()? else { return Ok(None) };
     let jobs = attempt.values_of(&conditions.jobs_read())?;
     let end = attempt.run_end()?;
-    Ok(Some(values(&run, end.as_ref(), jobs)))
+    Ok(Some(values(&run, end.as_ref(), jobs, attempt.job().item.as_ref())))
 }

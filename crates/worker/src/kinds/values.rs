@@ -88,7 +88,7 @@ impl<'a> TemplateValues<'a> {
         let Some(run) = self.run else { return Ok(json!({ "params": {}, "run": {}, "jobs": {} })) };
         let jobs = read_with_retries(self.attempt, || self.attempt.values_of(self.uses))?;
         let end = read_with_retries(self.attempt, || self.attempt.run_end())?;
-        values(run, end.as_ref(), jobs).map_err(failed_for_good)
+        values(run, end.as_ref(), jobs, self.attempt.job().item.as_ref()).map_err(failed_for_good)
     }
 }
 

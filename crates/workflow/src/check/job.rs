@@ -2,6 +2,7 @@
 
 use crate::expression::Place;
 use crate::field::{self, Checked, KnownNames, in_range, optional_duration, refuse, within};
+use crate::for_each::ForEach;
 use crate::limits;
 use crate::model::{Concurrency, Job, Retry, When};
 use crate::names::NameKind;
@@ -13,6 +14,12 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     let read = job.action.check(names)?;
     check_retry(&job.retry)?;
     check_conditions(job, names)?;
+    if let Some(for_each) = &job.for_each {
+        if job.deadline_ms.is_some() {
+            return refuse("deadline_ms", "this version does not support it for a job with `for_each`");
+        }
+        check_for_each(for_each, names)?;
+    }
     optional_duration(job.deadline_ms, "deadline_ms")?;
     check_secrets(job, names)?;
     optional_duration(job.timeout_ms, "timeout_ms")?;
@@ -68,6 +75,18 @@ fn check_conditions(job: &Job, names: &KnownNames<'_>) -> Checked {
         field::condition(expression.as_ref(), field, names, job.action.end_place())?;
     }
     Ok(())
+}
+
+fn check_for_each(for_each: &ForEach, names: &KnownNames<'_>) -> Checked {
+    in_range(for_each.max_parallel.unwrap_or(1), 1..=limits::ITEMS, "for_each.max_parallel")?;
+    in_range(for_each.limit, 1..=limits::ITEMS, "for_each.limit")?;
+    if let Some(Err(error)) = for_each.written_count().map(|count| for_each.check_count(count)) {
+        return refuse("for_each", error);
+    }
+    for text in for_each.texts() {
+        field::outputs_read(text, "for_each", names, Place::Workflow)?;
+    }
+    field::condition(for_each.expression(), "for_each", names, Place::Items)
 }
 
 fn check_secrets(job: &Job, names: &KnownNames<'_>) -> Checked {

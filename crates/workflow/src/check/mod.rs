@@ -9,7 +9,7 @@ mod supported;
 
 use std::collections::HashMap;
 
-use crate::expression::{Place, Reader};
+use crate::expression::{HasItems, Place, Reader};
 use crate::field::{self, Checked, KnownNames, WorkflowError, optional_duration, refuse, within};
 use crate::graph::Graph;
 use crate::job_names::JobNames;
@@ -51,13 +51,15 @@ impl Workflow {
             jobs: &jobs,
             secrets: &secrets,
             reader: Reader::Workflow,
+            has_items: HasItems::No,
             accepted,
         };
         env::check(&self.env, "env", &names, Place::Workflow)?;
         for (index, job) in self.jobs.iter().enumerate() {
             let reader = if job.handler.is_some() { Reader::Handler } else { Reader::Job };
+            let has_items = if job.for_each.is_some() { HasItems::Yes } else { HasItems::No };
             supported::check_job(job, accepted)
-                .and_then(|()| job::check(index, job, &KnownNames { reader, ..names }))
+                .and_then(|()| job::check(index, job, &KnownNames { reader, has_items, ..names }))
                 .map_err(|error| within_job(self, index, error))?;
         }
         reads::check(self, &jobs)?;
@@ -160,31 +162,10 @@ fn check_param(param: &Param) -> Checked {
             return refuse(format!("choices[{index}]"), "an earlier item is the same choice");
         }
     }
-    match (param.kind, param.choices.is_empty()) {
-        (ParamKind::Choice, true) => return refuse("choices", "a choice needs at least one"),
-        (
-            ParamKind::String
-            | ParamKind::Integer
-            | ParamKind::Number
-            | ParamKind::Boolean
-            | ParamKind::Date
-            | ParamKind::Datetime
-            | ParamKind::Duration,
-            false,
-        ) => {
-            return refuse("choices", "only the kind `Choice` has choices");
-        }
-        (ParamKind::Choice, false)
-        | (
-            ParamKind::String
-            | ParamKind::Integer
-            | ParamKind::Number
-            | ParamKind::Boolean
-            | ParamKind::Date
-            | ParamKind::Datetime
-            | ParamKind::Duration,
-            true,
-        ) => {}
+    match (param.kind == ParamKind::Choice, param.choices.is_empty()) {
+        (true, true) => return refuse("choices", "a choice needs at least one"),
+        (false, false) => return refuse("choices", "only the kind `Choice` has choices"),
+        (true, false) | (false, true) => {}
     }
     let Some(default) = &param.default else { return Ok(()) };
     if param.required {

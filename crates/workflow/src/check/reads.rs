@@ -2,6 +2,7 @@
 
 use super::within_job;
 use crate::field::{Checked, WorkflowError, refuse};
+use crate::for_each::ForEach;
 use crate::graph::Graph;
 use crate::handlers::{Order, order};
 use crate::job_names::JobNames;
@@ -51,10 +52,11 @@ pub(super) fn check(workflow: &Workflow, names: &JobNames<'_>) -> Checked {
 fn reads(job: &Job, names: &JobNames<'_>) -> Vec<(usize, &'static str)> {
     let mut reads: Vec<(usize, &'static str)> = job.uses.iter().map(|used| (*used, "uses")).collect();
     for (expression, field) in [
-        (&job.condition, "condition"),
-        (&job.success_if, "success_if"),
-        (&job.skip_if, "skip_if"),
-        (&job.retry.condition, "retry.condition"),
+        (job.condition.as_ref(), "condition"),
+        (job.for_each.as_deref().and_then(ForEach::expression), "for_each"),
+        (job.success_if.as_ref(), "success_if"),
+        (job.skip_if.as_ref(), "skip_if"),
+        (job.retry.condition.as_ref(), "retry.condition"),
     ] {
         let read = expression.iter().flat_map(|expression| expression.reads());
         reads.extend(read.filter_map(|read| Some((names.index(&read.job)?, field))));

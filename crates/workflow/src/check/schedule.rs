@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::expression::{Place, Reader};
+use crate::expression::{HasItems, Place, Reader};
 use crate::field::{self, Checked, KnownNames, WorkflowError, in_range, optional_duration, refuse, within};
 use crate::job_names::JobNames;
 use crate::limits;
@@ -37,6 +37,7 @@ impl Schedule {
             jobs: &jobs,
             secrets: &[],
             reader: Reader::Workflow,
+            has_items: HasItems::No,
             accepted: Accepted::Supported,
         };
         check(self, &names)

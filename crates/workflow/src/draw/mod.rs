@@ -69,7 +69,10 @@ impl Drawing {
             .map(|job| Node {
                 name: job.name.clone(),
                 status: None,
-                detail: job.description.clone(),
+                detail: job
+                    .description
+                    .clone()
+                    .or_else(|| job.for_each.is_some().then(|| "for each item".to_owned())),
                 when: (job.when != When::default()).then(|| job.when.name().to_owned()),
                 group: job.handler.map(|handler| handler.key().to_owned()),
             })

@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::lookup::{Lookup, Segment, is_plain, path_text};
 use super::place::{self, Place, RUN, RUN_END};
 use super::reads::JobField;
-use super::scope::{Reader, Scope};
+use super::scope::{HasItems, Reader, Scope};
 use crate::report::Findings;
 use crate::support;
 
@@ -47,17 +47,18 @@ pub(crate) fn check(
     let refuse = |message: String| Fault::new(lookup.range.clone(), message);
     let Some(Segment::Name(root)) = lookup.path.first() else { return Ok(None) };
     let second = lookup.path.get(1);
-    if let Some(help) = site.place.why_unknown(root, scope.reader, |support| findings.accepts(support)) {
+    if let Some(help) = site.place.why_unknown(root, scope, |support| findings.accepts(support)) {
         let message = match root.as_str() {
             "jobs" => "no output of a job is known here".to_owned(),
             "secrets" => "no secret is known here".to_owned(),
+            "item" | "index" if scope.has_items == HasItems::No => {
+                format!("`{root}` is known in a job with `for_each` only")
+            }
             _ => format!("`{root}` is not known here"),
         };
         return Err(refuse(message).help(help));
     }
-    if site.place.roots(scope.reader).all(|known| known != root)
-        || !findings.accepts(place::support_of_root(root))
-    {
+    if site.place.roots(scope).all(|known| known != root) || !findings.accepts(place::support_of_root(root)) {
         return Err(unknown_root(root, site, scope, &refuse, findings));
     }
     match root.as_str() {
@@ -124,7 +125,7 @@ fn unknown_root(
         Form::Template => format!("templates have no `{root}`"),
         Form::Bare => format!("there is no `{root}`"),
     });
-    let known: Vec<&str> = site.place.roots(scope.reader).collect();
+    let known: Vec<&str> = site.place.roots(scope).collect();
     if known.contains(&"params") && scope.params.iter().any(|param| param.name == root) {
         return fault.help(format!("did you mean {}?", site.written(&format!("params.{root}"))));
     }

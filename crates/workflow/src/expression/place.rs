@@ -1,6 +1,6 @@
 //! Which names can be looked up, by the place where a template or an expression stands.
 
-use super::scope::Reader;
+use super::scope::{HasItems, Reader, Scope};
 use crate::support::{self, Support};
 
 /// The place of a template or an expression in a file. It decides which names can be looked up.
@@ -14,6 +14,8 @@ pub enum Place {
     Environment,
     /// `if` of a job, which is asked before its first attempt.
     Condition,
+    /// `for_each` of a job, which gives its items.
+    Items,
     /// `sleep`, `wait_for` and `approval` of a job, which the scheduler reads when the job is ready.
     Wait,
     /// `success_if`, `skip_if` and `retry.if` of a job, which are asked at the end of an attempt.
@@ -28,10 +30,12 @@ pub enum Place {
 }
 
 /// The names that begin a look-up, in any place.
-const ROOTS: [(&str, Support); 12] = [
+const ROOTS: [(&str, Support); 14] = [
     ("params", Support::Supported),
     ("run", Support::Supported),
     ("jobs", Support::Supported),
+    ("item", Support::Supported),
+    ("index", Support::Supported),
     ("secrets", support::SECRETS),
     ("scheduled_for", Support::Supported),
     ("exit_code", support::RESULT_CONDITIONS),
@@ -73,21 +77,49 @@ impl Place {
                 summary: "the names are params.NAME and run.id",
                 reason: WORKFLOW_REASON,
             },
-            Place::Command => {
-                Known { roots: &["params", "run", "jobs"], run: RUN, summary: of_job, reason: "" }
-            }
-            Place::Environment => {
-                Known { roots: &["params", "run", "jobs", "secrets"], run: RUN, summary: of_job, reason: "" }
-            }
+            Place::Command => Known {
+                roots: &["params", "run", "jobs", "item", "index"],
+                run: RUN,
+                summary: of_job,
+                reason: "",
+            },
+            Place::Environment => Known {
+                roots: &["params", "run", "jobs", "item", "index", "secrets"],
+                run: RUN,
+                summary: of_job,
+                reason: "",
+            },
+            Place::Items => Known {
+                roots: &["params", "run", "jobs"],
+                run: RUN,
+                summary: "the names are params.NAME, run.id and jobs.NAME.output",
+                reason: "",
+            },
             Place::Condition => Known {
                 roots: &["params", "run", "jobs"],
                 run: RUN,
                 summary: "the names are params.NAME, run.id and jobs.NAME.status",
                 reason: "",
             },
-            Place::Wait => Known { roots: &["params", "run", "jobs"], run: RUN, summary: of_job, reason: "" },
+            Place::Wait => Known {
+                roots: &["params", "run", "jobs", "item", "index"],
+                run: RUN,
+                summary: of_job,
+                reason: "",
+            },
             Place::AttemptEnd => Known {
-                roots: &["params", "run", "jobs", "exit_code", "signal", "timed_out", "output", "attempt"],
+                roots: &[
+                    "params",
+                    "run",
+                    "jobs",
+                    "item",
+                    "index",
+                    "exit_code",
+                    "signal",
+                    "timed_out",
+                    "output",
+                    "attempt",
+                ],
                 run: RUN,
                 summary: "the names are exit_code, signal, timed_out, output, attempt, params.NAME, run.id and \
                           jobs.NAME.output",
@@ -98,6 +130,8 @@ impl Place {
                     "params",
                     "run",
                     "jobs",
+                    "item",
+                    "index",
                     "status",
                     "headers",
                     "exit_code",
@@ -127,9 +161,13 @@ impl Place {
     }
 
     /// The names that begin a look-up here.
-    pub(super) fn roots(self, reader: Reader) -> impl Iterator<Item = &'static str> {
-        let known = self.known().roots.iter().copied();
-        known.filter(move |root| *root != "jobs" || reader != Reader::Workflow)
+    pub(super) fn roots(self, scope: &Scope<'_>) -> impl Iterator<Item = &'static str> + use<> {
+        let (reader, has_items) = (scope.reader, scope.has_items);
+        self.known().roots.iter().copied().filter(move |root| match *root {
+            "jobs" => reader != Reader::Workflow,
+            "item" | "index" => has_items == HasItems::Yes,
+            _ => true,
+        })
     }
 
     /// The fields of `run` that are known here.
@@ -151,17 +189,22 @@ impl Place {
     pub(super) fn why_unknown(
         self,
         root: &str,
-        reader: Reader,
+        scope: &Scope<'_>,
         accepts: impl Fn(Support) -> bool,
     ) -> Option<&'static str> {
+        let reader = scope.reader;
         ROOTS.iter().find(|(name, support)| *name == root && accepts(*support))?;
-        if self.roots(reader).any(|known| known == root) {
+        if self.roots(scope).any(|known| known == root) {
             return None;
         }
         Some(match root {
             "scheduled_for" => {
                 "set a parameter to it in the `params` of the schedule, and write {{ params.NAME }} here"
             }
+            "item" | "index" if scope.has_items == HasItems::No => {
+                "add `for_each` to the job, which gives it an item"
+            }
+            "item" | "index" => "`if`, `for_each` and `concurrency` are for all items together",
             "secrets" if self == Place::Command => {
                 "anyone can read a command line; pass the secret by `env`, as in env = { TOKEN = \"{{ secrets.TOKEN }}\" }"
             }

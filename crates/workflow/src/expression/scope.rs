@@ -13,6 +13,15 @@ pub(crate) struct Scope<'a> {
     /// The names of the secrets, in the order of the file.
     pub(crate) secrets: &'a [&'a str],
     pub(crate) reader: Reader,
+    pub(crate) has_items: HasItems,
+}
+
+/// Whether the reader is executed for each item of a list, so that it knows `item` and `index`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum HasItems {
+    Yes,
+    #[default]
+    No,
 }
 
 /// What reads the values of an expression.

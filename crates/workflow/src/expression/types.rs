@@ -30,6 +30,19 @@ pub(crate) fn check_condition(text: &str, scope: &Scope<'_>) -> Result<(), Fault
     Types { text, scope }.check_truth(&parsed, "it")
 }
 
+/// Checks that the expression gives a list. A type that is not known yet is accepted.
+pub(crate) fn check_list(text: &str, scope: &Scope<'_>) -> Result<(), Fault> {
+    let Ok(parsed) = parse_expr(text) else { return Ok(()) };
+    let kind = match (Types { text, scope }).of(&parsed)? {
+        Type::List | Type::Unknown => return Ok(()),
+        Type::Boolean => "true or false",
+        Type::Number => "a number",
+        Type::Text => "text",
+    };
+    Err(Fault::new(0..text.len(), format!("it gives {kind}, not a list"))
+        .help("a list comes from a parameter of type \"list\", or from the output of a job"))
+}
+
 struct Types<'c> {
     text: &'c str,
     scope: &'c Scope<'c>,
@@ -151,6 +164,7 @@ impl Types<'_> {
                 | ParamKind::Choice => Type::Text,
                 ParamKind::Integer | ParamKind::Number => Type::Number,
                 ParamKind::Boolean => Type::Boolean,
+                ParamKind::List => Type::List,
             }),
             ["run", "id"] => Type::Number,
             ["run", "workflow" | "created_at" | "key" | "outcome"] => Type::Text,
@@ -159,6 +173,7 @@ impl Types<'_> {
             ["jobs", _, "exit_code" | "failures"] => Type::Number,
             ["exit_code" | "signal" | "attempt" | "status"] => Type::Number,
             ["timed_out"] => Type::Boolean,
+            ["index"] => Type::Number,
             _ => Type::Unknown,
         }
     }

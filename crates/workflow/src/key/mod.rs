@@ -25,6 +25,8 @@ pub enum Table {
     Retry,
     /// `concurrency` of a job.
     Concurrency,
+    /// `for_each` of a job.
+    ForEach,
     /// `http` of a job.
     Http,
     /// `auth` of `http`.
@@ -76,10 +78,14 @@ pub enum ValueType {
     Instant,
     /// A list of strings.
     Texts,
+    /// A list of any values.
+    Items,
     /// A list of strings and numbers.
     Words,
     /// A table of names and strings, numbers, booleans or dates.
     Values,
+    /// A table of names and lists of any values.
+    Lists,
     /// Any value that JSON has.
     Json,
     /// A table with these keys.
@@ -122,6 +128,7 @@ impl Table {
             Table::Job => "a job",
             Table::Retry => "`retry`",
             Table::Concurrency => "`concurrency`",
+            Table::ForEach => "`for_each`",
             Table::Http => "`http`",
             Table::Auth => "`auth`",
             Table::Sleep => "`sleep`",

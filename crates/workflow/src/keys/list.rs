@@ -60,7 +60,11 @@ pub(super) const PARAM: &[Key] = &[
         .default("string")
         .words(&["string", "integer", "number", "boolean", "date", "datetime", "duration", "choice"]),
     Key::new("description", &[Text], "what it is for"),
-    Key::new("default", &[Text, Integer, Number, Boolean, Instant], "the value of a run that gives none"),
+    Key::new(
+        "default",
+        &[Text, Integer, Number, Boolean, Instant, ValueType::Items],
+        "the value of a run that gives none",
+    ),
     Key::new("required", &[Boolean], "whether a run must give a value").default("true without `default`"),
     Key::new("choices", &[Texts], "the values of a `choice`"),
 ];
@@ -104,6 +108,43 @@ pub(crate) const IF: Key = Key::new("if", &[Text], "a condition for executing th
     .expression(Place::Condition)
     .elsewhere(&["condition", "onlyif", "preconditions", "runif"]);
 
+/// `for_each` of a job.
+pub(crate) const FOR_EACH: Key = Key::new(
+    "for_each",
+    &[ValueType::Items, Text, ValueType::Table(Table::ForEach)],
+    "the items for each of which the job is executed",
+)
+.expression(Place::Items)
+.elsewhere(&["foreach", "matrix", "withitems", "withparam", "expand", "dynamic", "mapped"]);
+
+/// `in` of `for_each`.
+pub(crate) const FOR_EACH_IN: Key =
+    Key::new("in", &[Text, ValueType::Items], "an expression that gives the items, or a list")
+        .expression(Place::Items)
+        .elsewhere(&["items", "list", "values"]);
+
+/// `matrix` of `for_each`. The texts in its values are templates, as those of a written list are.
+pub(crate) const MATRIX: Key =
+    Key::new("matrix", &[ValueType::Lists], "names and values, whose combinations are the items")
+        .template(Place::Workflow);
+
+pub(super) const FOR_EACH_TABLE: &[Key] = &[
+    FOR_EACH_IN,
+    MATRIX,
+    Key::new("exclude", &[ValueType::Items], "combinations of the matrix that are left out")
+        .template(Place::Workflow),
+    Key::new("max_parallel", &[Integer], "how many items run at a time").default("all").elsewhere(&[
+        "maxparallel",
+        "parallelism",
+        "concurrency",
+        "maxconcurrency",
+    ]),
+    Key::new("fail_fast", &[Boolean], "whether the first item that fails ends the others")
+        .default("false")
+        .elsewhere(&["failfast"]),
+    Key::new("limit", &[Integer], "how many items there may be").default("10000").elsewhere(&["max"]),
+];
+
 /// `success_if` of a job.
 pub(crate) const SUCCESS_IF: Key =
     Key::new("success_if", &[Text], "a condition that makes an attempt a success")
@@ -141,6 +182,7 @@ pub(super) const JOB: &[Key] = &[
         .support(support::CONDITIONS)
         .default("all_successful")
         .elsewhere(&["triggerrule", "rule"]),
+    FOR_EACH,
     SUCCESS_IF,
     SKIP_IF,
     Key::new("deadline", &[Duration], "how long the job may take, over all attempts and their pauses")

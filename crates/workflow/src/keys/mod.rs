@@ -10,7 +10,10 @@ mod unknown;
 pub use crate::key::{InDefaults, Key, Table, TextKind, ValueType};
 use crate::kinds;
 pub use crate::support::{Accepted, Support};
-pub(crate) use list::{CONCURRENCY_KEY, IF, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF, WORKFLOW_ENV};
+pub(crate) use list::{
+    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, MATRIX, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF,
+    WORKFLOW_ENV,
+};
 pub(crate) use unknown::find;
 
 /// Every key, with the table in which it stands. The keys of `[defaults]` are not repeated.
@@ -31,6 +34,7 @@ pub(crate) fn tables() -> impl Iterator<Item = Table> {
         Table::Job,
         Table::Retry,
         Table::Concurrency,
+        Table::ForEach,
         Table::Http,
         Table::Auth,
         Table::Sleep,
@@ -51,6 +55,7 @@ impl Table {
             Table::Defaults | Table::Job => (kinds::keys(), list::JOB),
             Table::Retry => (&[], list::RETRY),
             Table::Concurrency => (&[], list::CONCURRENCY),
+            Table::ForEach => (&[], list::FOR_EACH_TABLE),
             Table::Http => (&[], kinds::HTTP_KEYS),
             Table::Auth => (&[], kinds::AUTH_KEYS),
             Table::Sleep => (&[], list::SLEEP),

@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    const TABLES: [Table; 11] = [
+    const TABLES: [Table; 12] = [
         Table::Workflow,
         Table::Param,
         Table::Schedule,
@@ -115,6 +115,7 @@ mod tests {
         Table::Job,
         Table::Retry,
         Table::Concurrency,
+        Table::ForEach,
         Table::Sleep,
         Table::WaitFor,
         Table::Approval,

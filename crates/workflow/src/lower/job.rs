@@ -1,10 +1,12 @@
 //! Reads one job.
 
+use super::for_each;
 use super::requires::Requirement;
 use super::settings::Settings;
 use super::tables::JobEntry;
 use crate::expect::{self, ShortestDuration};
-use crate::expression::{Expression, Place};
+use crate::expression::{Expression, HasItems, Place};
+use crate::for_each::ForEach;
 use crate::keys::{self, IF, RETRY_IF, SKIP_IF, SUCCESS_IF, Table};
 use crate::kinds::{self, Action};
 use crate::model::{DEFAULT_HANDLER_TIMEOUT_MS, DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job, Retry, When};
@@ -24,6 +26,8 @@ pub(super) struct UnresolvedJob<'t, 's> {
     pub(super) secrets: &'t [Node<'s>],
     /// The capabilities in the job's own table, without those of `[defaults]`.
     pub(super) requires: Vec<Requirement>,
+    /// Whether the job has `for_each`, which may be wrong.
+    pub(super) has_items: HasItems,
     pub(super) templates: Templates<'t>,
 }
 
@@ -50,9 +54,13 @@ struct JobTable<'t, 's> {
     /// `when`, and where it stands.
     when: Option<(When, Span)>,
     condition: Option<Expression>,
+    for_each: Option<Box<ForEach>>,
+    has_items: HasItems,
     success_if: Option<Expression>,
     skip_if: Option<Expression>,
     deadline_ms: Option<i64>,
+    /// Where the job has `deadline`.
+    deadline: Option<Span>,
     /// Where `retry` has an `if` of its own.
     retry_condition: Option<Span>,
     settings: Settings,
@@ -73,6 +81,7 @@ pub(super) fn read<'t, 's>(
         None => table.action_is_wrong = true,
     }
     check_when(&table, findings);
+    check_deadline(&table, findings);
     let mut unresolved = complete(entry, table, defaults, findings);
     unresolved.job.handler = handler;
     if handler.is_some() && !unresolved.job.action.is_wait() {
@@ -101,6 +110,10 @@ fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &m
         "secrets" => {
             table.secrets = names_of(entry, "a list of names of secrets", findings).unwrap_or_default();
         }
+        "for_each" => {
+            table.has_items = HasItems::Yes;
+            table.for_each = for_each::read(entry, &mut table.templates, findings).map(Box::new);
+        }
         "if" => table.condition = expect::expression(entry, &IF, &mut table.templates, findings),
         "success_if" => {
             table.success_if = expect::expression(entry, &SUCCESS_IF, &mut table.templates, findings);
@@ -113,6 +126,7 @@ fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &m
         }
         "deadline" => {
             table.deadline_ms = expect::duration_ms(entry, ShortestDuration::OneMillisecond, findings);
+            table.deadline = Some(entry.key_span.clone());
         }
         name if kinds::is_key(name) => table.of_kinds.push(entry),
         _ => {
@@ -163,6 +177,7 @@ fn complete<'t, 's>(
         needs: Vec::new(),
         when: table.when.map(|(when, _)| when).unwrap_or_default(),
         condition: table.condition,
+        for_each: table.for_each,
         handler: None,
         uses: Vec::new(),
         retry,
@@ -184,8 +199,8 @@ fn complete<'t, 's>(
         concurrency: settings.concurrency.or(defaults.concurrency),
     };
     let requires = settings.requires.unwrap_or_default();
-    let JobTable { needs, secrets, templates, .. } = table;
-    UnresolvedJob { job, needs, secrets, requires, templates }
+    let JobTable { needs, secrets, has_items, templates, .. } = table;
+    UnresolvedJob { job, needs, secrets, requires, has_items, templates }
 }
 
 /// The keys of a job that are about its attempts, about its worker, or about what its process gave.
@@ -218,6 +233,17 @@ fn refuse_keys_of_attempts(job: &Entry<'_>, findings: &mut Findings) {
 fn capabilities(requirements: Option<&[Requirement]>) -> Vec<String> {
     let requirements = requirements.unwrap_or_default();
     requirements.iter().map(|requirement| requirement.capability.clone()).collect()
+}
+
+/// The items of a job end on their own, so nothing would end them at a deadline of the job.
+fn check_deadline(table: &JobTable<'_, '_>, findings: &mut Findings) {
+    if let Some(span) = &table.deadline
+        && table.has_items == HasItems::Yes
+    {
+        let message = "this version does not support `deadline` in a job with `for_each`";
+        findings
+            .push(Finding::new(span.clone(), message).help("write a `timeout`, which is that of each item"));
+    }
 }
 
 /// `when` says what the needed jobs must be, so there must be one.

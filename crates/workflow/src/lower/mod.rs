@@ -1,6 +1,7 @@
 //! From the tree of a file to the model. Both formats are read by the same code, and all errors are reported at once.
 
 mod concurrency;
+mod for_each;
 mod job;
 mod needs;
 mod param;

@@ -9,7 +9,7 @@ use crate::report::{Finding, Findings, Span};
 use crate::tree::{Entry, Node, Value};
 use crate::{expect, limits};
 
-const KINDS: [(&str, ParamKind); 8] = [
+const KINDS: [(&str, ParamKind); 9] = [
     ("string", ParamKind::String),
     ("integer", ParamKind::Integer),
     ("number", ParamKind::Number),
@@ -18,6 +18,7 @@ const KINDS: [(&str, ParamKind); 8] = [
     ("datetime", ParamKind::Datetime),
     ("duration", ParamKind::Duration),
     ("choice", ParamKind::Choice),
+    ("list", ParamKind::List),
 ];
 
 pub(crate) fn read_all(entry: &Entry<'_>, findings: &mut Findings) -> Vec<Param> {
@@ -149,20 +150,21 @@ fn read_choices(entry: &Entry<'_>, findings: &mut Findings) -> Option<Vec<String
 }
 
 /// The value as JSON, if a parameter can have such a value.
-pub(super) fn scalar(node: &Node<'_>) -> Option<serde_json::Value> {
+pub(super) fn value(node: &Node<'_>) -> Option<serde_json::Value> {
     match &node.value {
-        Value::Text(text) => Some(serde_json::Value::from(text.as_ref())),
-        Value::Date(text) => Some(serde_json::Value::from(text.as_str())),
-        Value::Integer(integer) => Some(serde_json::Value::from(*integer)),
-        Value::Number(number) => Some(serde_json::Value::from(*number)),
-        Value::Boolean(boolean) => Some(serde_json::Value::from(*boolean)),
-        Value::Null | Value::Broken | Value::List(_) | Value::Table(_) => None,
+        Value::Text(_)
+        | Value::Date(_)
+        | Value::Integer(_)
+        | Value::Number(_)
+        | Value::Boolean(_)
+        | Value::List(_) => node.to_json(),
+        Value::Null | Value::Broken | Value::Table(_) => None,
     }
 }
 
 /// Reads a default. It follows the same rules as a value that is given to a run.
 fn read_default(node: &Node<'_>, param: &Param, findings: &mut Findings) -> Option<serde_json::Value> {
-    let Some(json) = scalar(node) else {
+    let Some(json) = value(node) else {
         expect::wrong_type(node, "`default`", params::expectation(param.kind), findings);
         return None;
     };

@@ -4,7 +4,7 @@
 use super::job::UnresolvedJob;
 use super::tables::table_name;
 use super::top_level::TopLevel;
-use crate::expression::{Form, JobField, Reader, Scope};
+use crate::expression::{Form, HasItems, JobField, Reader, Scope};
 use crate::graph::Graph;
 use crate::handlers::{Order, order};
 use crate::job_names::JobNames;
@@ -41,13 +41,15 @@ pub(super) fn resolve(
     findings: &mut Findings,
 ) {
     let Declared { file, top, names, secrets } = *declared;
-    let scope = |reader| Scope { file, params: &top.params, jobs: names, secrets, reader };
-    template::check(&top.templates, &scope(Reader::Workflow), findings);
+    let scope =
+        |reader, has_items| Scope { file, params: &top.params, jobs: names, secrets, reader, has_items };
+    template::check(&top.templates, &scope(Reader::Workflow, HasItems::No), findings);
     let handlers: Vec<Option<RunHandler>> = jobs.iter().map(|unresolved| unresolved.job.handler).collect();
     let mut indirect = Vec::new();
     for (reader, unresolved) in jobs.iter_mut().enumerate() {
         let own = handlers[reader];
-        let scope = scope(if own.is_some() { Reader::Handler } else { Reader::Job });
+        let reader_kind = if own.is_some() { Reader::Handler } else { Reader::Job };
+        let scope = scope(reader_kind, unresolved.has_items);
         for read in template::check(&unresolved.templates, &scope, findings) {
             if read.job == reader {
                 findings.push(own_read(&unresolved.job.name, &read));

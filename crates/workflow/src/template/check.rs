@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::split::{Piece, split};
 use super::texts::{LookingUpText, Templates};
-use crate::expression::{self, Fault, Form, JobField, Lookup, Scope, Site};
+use crate::expression::{self, Fault, Form, JobField, Lookup, Place, Scope, Site};
 use crate::report::{Finding, Findings, Span};
 
 /// A template or an expression that reads a job.
@@ -63,9 +63,25 @@ fn check_bare(text: &LookingUpText<'_>, scope: &Scope<'_>, reads: &mut Vec<Read>
     check_names(&lookups, text.text, 0, text, scope, reads, findings);
     // A name that does not exist has no type.
     if findings.count() == before
-        && let Err(fault) = expression::check_condition(text.text, scope)
+        && let Err(fault) = check_type(text, scope)
     {
         findings.push(finding(fault, text, scope, 0));
+    }
+}
+
+/// Checks what an expression gives, as far as that is known.
+fn check_type(text: &LookingUpText<'_>, scope: &Scope<'_>) -> Result<(), Fault> {
+    match text.place {
+        Place::Items => expression::check_list(text.text, scope),
+        Place::Workflow
+        | Place::Command
+        | Place::Environment
+        | Place::Condition
+        | Place::Wait
+        | Place::AttemptEnd
+        | Place::RequestEnd
+        | Place::ConcurrencyKey
+        | Place::Schedule => expression::check_condition(text.text, scope),
     }
 }
 

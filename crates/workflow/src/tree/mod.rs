@@ -47,6 +47,26 @@ pub(crate) struct Entry<'s> {
     pub(crate) node: Node<'s>,
 }
 
+impl Node<'_> {
+    /// The value as JSON. Nothing if a part of it is wrong, which was reported.
+    pub(crate) fn to_json(&self) -> Option<serde_json::Value> {
+        Some(match &self.value {
+            Value::Text(text) => serde_json::Value::from(text.as_ref()),
+            Value::Date(text) => serde_json::Value::from(text.as_str()),
+            Value::Integer(integer) => serde_json::Value::from(*integer),
+            Value::Number(number) => serde_json::Value::from(*number),
+            Value::Boolean(boolean) => serde_json::Value::from(*boolean),
+            Value::Null => serde_json::Value::Null,
+            Value::Broken => return None,
+            Value::List(items) => items.iter().map(Node::to_json).collect::<Option<_>>()?,
+            Value::Table(entries) => {
+                let field = |entry: &Entry<'_>| Some((entry.key.to_string(), entry.node.to_json()?));
+                serde_json::Value::Object(entries.iter().map(field).collect::<Option<_>>()?)
+            }
+        })
+    }
+}
+
 impl Value<'_> {
     /// The type of the value for people, as in "found a list".
     pub(crate) fn kind(&self) -> &'static str {

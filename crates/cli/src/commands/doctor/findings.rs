@@ -261,6 +261,8 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::WaitsForDecision
         | Reason::WaitsForEvent { .. }
         | Reason::WaitsForApproval { .. }
+        | Reason::WaitsForItems { .. }
+        | Reason::WaitsForTurn { .. }
         | Reason::WaitsForEndOfRun
         | Reason::HasDeadline(_)
         | Reason::Over(_) => false,

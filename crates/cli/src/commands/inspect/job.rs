@@ -28,7 +28,8 @@ pub(super) struct JobDetails {
 }
 
 impl JobDetails {
-    pub(super) fn read(database: &Database, job: Job) -> Result<JobDetails, Failure> {
+    pub(super) fn read(database: &Database, mut job: Job) -> Result<JobDetails, Failure> {
+        database.ask(|store| store.jobs().collect_outputs(std::slice::from_mut(&mut job)))?;
         let needs = database.ask(|store| names_of_needed_jobs(store, &job))?;
         let attempts = database.ask(|store| store.jobs().attempts(job.id))?;
         let tail = database.ask(|store| store.logs().last(job.id, job.attempt, TAIL_LINES))?;
@@ -67,6 +68,8 @@ fn heading(details: &JobDetails, now_ms: i64) -> String {
         ("queue", Some(format!("{}{priority}", printable(&job.queue)))),
         ("needs", not_empty(details.needs.join(", "))),
         (work.0, Some(work.1)),
+        ("item", job.item.as_deref().map(|item| values::value(item, VALUE_COLUMNS))),
+        ("at a time", job.max_parallel.map(|most| format!("{most} items"))),
         ("attempts", not_empty(attempts(job))),
         ("created", Some(time::instant(job.created_at, now_ms))),
         ("not before", Some(time::instant(job.execute_after, now_ms)).filter(|_| is_waiting)),

@@ -32,7 +32,8 @@ pub(super) struct RunDetails {
 
 impl RunDetails {
     pub(super) fn read(database: &Database, run: Run) -> Result<RunDetails, Failure> {
-        let jobs = database.ask(|store| store.jobs().of_run(run.id))?;
+        let mut jobs = database.ask(|store| store.jobs().of_run(run.id))?;
+        database.ask(|store| store.jobs().collect_outputs(&mut jobs))?;
         let counts = database.ask(|store| store.runs().job_counts(run.id))?;
         let interrupted = database.ask(|store| store.runs().is_interrupted(run.id))?;
         let schedule = match run.schedule_id {
@@ -114,7 +115,7 @@ fn jobs_table(details: &RunDetails, now_ms: i64) -> String {
         Column::Right("ATTEMPTS"),
         Column::Shrinking("RESULT"),
     ]);
-    for job in &details.jobs {
+    let mut row = |job: &Job| {
         table.row([
             runs_and_jobs::job_name(job),
             runs_and_jobs::job_state(job),
@@ -123,8 +124,60 @@ fn jobs_table(details: &RunDetails, now_ms: i64) -> String {
             if job.attempt > 0 { job.attempt.to_string() } else { String::new() },
             result(job),
         ]);
+    };
+    let items = Items::of(&details.jobs);
+    for job in details.jobs.iter().filter(|job| job.group_id.is_none()) {
+        row(job);
+        items.shown(job).for_each(&mut row);
     }
-    table.render(table::stdout_width())
+    let mut text = table.render(table::stdout_width());
+    text.extend(items.hidden(&details.jobs));
+    text
+}
+
+/// How many items of a job with `for_each` are listed. Of a larger one only those that failed or run are.
+const MAX_ITEMS_LISTED: usize = 20;
+
+/// The items of the jobs with `for_each`, by the id of that job.
+struct Items<'j> {
+    of_groups: HashMap<i64, Vec<&'j Job>>,
+}
+
+impl<'j> Items<'j> {
+    fn of(jobs: &'j [Job]) -> Items<'j> {
+        let mut of_groups: HashMap<i64, Vec<&Job>> = HashMap::new();
+        for job in jobs {
+            if let Some(group_id) = job.group_id {
+                of_groups.entry(group_id).or_default().push(job);
+            }
+        }
+        Items { of_groups }
+    }
+
+    /// The items of a job that are listed.
+    fn shown(&self, job: &Job) -> impl Iterator<Item = &'j Job> {
+        let items = self.of_groups.get(&job.id).map(Vec::as_slice).unwrap_or_default();
+        let is_large = items.len() > MAX_ITEMS_LISTED;
+        let is_shown = move |item: &&&Job| {
+            !is_large || [JobStatus::Failed, JobStatus::Cancelled, JobStatus::Running].contains(&item.status)
+        };
+        items.iter().filter(is_shown).take(MAX_ITEMS_LISTED).copied()
+    }
+
+    /// A line for each job whose items are not all listed.
+    fn hidden(&self, jobs: &[Job]) -> Vec<String> {
+        let is_large =
+            |job: &&Job| self.of_groups.get(&job.id).is_some_and(|items| items.len() > MAX_ITEMS_LISTED);
+        jobs.iter()
+            .filter(is_large)
+            .map(|job| {
+                let mut counts = JobCounts::default();
+                self.of_groups[&job.id].iter().for_each(|item| counts.add(item.status, 1));
+                let (name, counts) = (runs_and_jobs::job_name(job), runs_and_jobs::job_counts(&counts));
+                format!("items of {name}: {counts}\n")
+            })
+            .collect()
+    }
 }
 
 /// The time from the start of the run to the start of the job's last attempt.

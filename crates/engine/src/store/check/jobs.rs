@@ -70,6 +70,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                             WHERE {by edges.child_id = jobs.id} AND parent.finished_at IS NULL)
                            -- A handler also waits for its phase.
                            + (SELECT count(*) FROM runs WHERE runs.id = jobs.run_id AND runs.phase < jobs.phase)
+                           -- An item waits for its turn.
+                           + CASE WHEN jobs.group_id IS NOT NULL THEN 1 ELSE 0 END
                            AS unfinished
                     FROM jobs WHERE jobs.status = 'BLOCKED') AS blocked
               WHERE blocked_by <> unfinished OR unfinished = 0
@@ -107,6 +109,45 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                 AND EXISTS (SELECT 1 FROM workers WHERE status IN ('ALIVE', 'DRAINING'))
               LIMIT $1",
         next_step: "a running `windlass serve` or `windlass worker` stops it",
+    },
+    Invariant {
+        rule: "a group counts its unfinished items in blocked_by, and ends with the last of them",
+        sql: "SELECT 'job j' || id || CASE WHEN unfinished = 0 THEN ' waits for items, and all are finished'
+                                         ELSE ' counts ' || blocked_by || ' unfinished items, and has '
+                                              || unfinished END
+              FROM (SELECT jobs.id, jobs.blocked_by,
+                           (SELECT count(*) FROM jobs AS item
+                            WHERE item.group_id IS NOT NULL AND item.group_id = jobs.id AND item.finished_at IS NULL)
+                           AS unfinished
+                    FROM jobs WHERE jobs.status = 'WAITING' AND jobs.waits_for = 'items') AS waiting
+              WHERE blocked_by <> unfinished OR unfinished = 0
+              LIMIT $1",
+        next_step: RECONCILED,
+    },
+    Invariant {
+        rule: "an unfinished item belongs to a group that waits for it",
+        sql: "SELECT 'job j' || jobs.id || ' is an item of job j' || jobs.group_id || ', which '
+                     || CASE WHEN jobs.status = 'BLOCKED' THEN 'will not let it run' ELSE 'does not wait for it' END
+              FROM jobs
+              WHERE jobs.group_id IS NOT NULL AND jobs.finished_at IS NULL
+                AND NOT EXISTS (SELECT 1 FROM jobs AS owner
+                                WHERE owner.id = jobs.group_id AND owner.run_id = jobs.run_id
+                                  AND owner.status = 'WAITING' AND owner.waits_for = 'items')
+              LIMIT $1",
+        next_step: REPORT,
+    },
+    Invariant {
+        rule: "no more items of a group run than its max_parallel allows",
+        sql: "SELECT 'job j' || id || ' has ' || running || ' items that run or may run, and its max_parallel is '
+                     || max_parallel
+              FROM (SELECT jobs.id, jobs.max_parallel,
+                           (SELECT count(*) FROM jobs AS item
+                            WHERE item.group_id IS NOT NULL AND item.group_id = jobs.id
+                              AND item.status IN ('PENDING', 'RUNNING', 'SCHEDULED', 'WAITING')) AS running
+                    FROM jobs WHERE jobs.status = 'WAITING' AND jobs.waits_for = 'items') AS counted
+              WHERE running > max_parallel
+              LIMIT $1",
+        next_step: REPORT,
     },
     Invariant {
         rule: "a job has a finished_at exactly if it is finished",

@@ -4,6 +4,7 @@ use crate::attempt_end::EndConditions;
 use crate::store::evidence::AttemptKey;
 use crate::store::jobs::label;
 use crate::transition::{Backoff, RetryState};
+use crate::values::Item;
 use std::sync::Arc;
 use windlass_db::error::Result;
 use windlass_db::{Row, Value};
@@ -20,6 +21,8 @@ pub struct ClaimedJob {
     pub token: i64,
     /// The phase of its run in which it runs: above 0 for a handler.
     pub phase: i64,
+    /// Its item, if it belongs to a job with `for_each`.
+    pub item: Option<Item>,
     /// Its run; `None` for a job that was enqueued alone.
     pub run_id: Option<i64>,
     /// Its name in the run.
@@ -38,6 +41,20 @@ pub struct ClaimedJob {
     pub retry_state: RetryState,
     /// The conditions that are asked at the end of this attempt.
     pub conditions: Option<Arc<EndConditions>>,
+}
+
+/// Reads an item from two columns: item_index, item. The error is about the row.
+pub(in crate::store) fn read_item(row: &dyn Row, from: usize) -> std::result::Result<Option<Item>, String> {
+    let unreadable = || "the row can't be read: its item is not JSON".to_owned();
+    let index = row.optional_integer(from).map_err(|_no_integer| unreadable())?;
+    let json = row.optional_text(from + 1).map_err(|_no_text| unreadable())?;
+    match (index, json) {
+        (Some(index), Some(json)) => {
+            let value = serde_json::from_str(&json).map_err(|_no_json| unreadable())?;
+            Ok(Some(Item { index, value }))
+        }
+        (Some(_), None) | (None, _) => Ok(None),
+    }
 }
 
 /// Reads [`RetryState`] from consecutive columns: attempt, failures, max_attempts, interruptions,

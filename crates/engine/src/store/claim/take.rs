@@ -1,7 +1,7 @@
 //! The statement that claims jobs, and the rows that it returns.
 
 use crate::status::JobStatus;
-use crate::store::claim::job::{ClaimedJob, read_conditions, read_retry_state};
+use crate::store::claim::job::{ClaimedJob, read_conditions, read_item, read_retry_state};
 use crate::store::claim::request::ClaimRequest;
 use crate::store::json_ids;
 use crate::transition::RetryState;
@@ -79,6 +79,8 @@ static TAKE: UpdateReturning = UpdateReturning {
         "jobs.created_at",
         "jobs.token",
         "jobs.phase",
+        "jobs.item_index",
+        "jobs.item",
     ],
 };
 
@@ -125,6 +127,7 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
             created_at,
             token,
             phase,
+            item: read_item(row, 17)?,
             run_id,
             name: text(2, "name")?,
             kind: text(3, "kind")?.unwrap_or_default(),

@@ -12,7 +12,7 @@ use crate::store::claim::snapshot::ClaimSnapshot;
 use crate::store::claim::take::UnreadableJob;
 use crate::store::finish::locks::lock_runs;
 use crate::store::finish::promotion::Promoted;
-use crate::store::finish::propagation::{Ended, Propagated, propagate};
+use crate::store::finish::propagation::{Belonging, Ended, Propagated, propagate};
 use crate::store::finish::run_end::EndedRun;
 use crate::store::finish::slots::admit;
 use crate::store::logs::{LogLine, append};
@@ -22,6 +22,7 @@ use windlass_db::error::Result;
 use windlass_db::{Connection, Row, UpdateReturning, Value};
 use windlass_system::wake_ups::WakeUps;
 
+pub(in crate::store) mod items;
 pub(in crate::store) mod locks;
 pub(in crate::store) mod phases;
 pub(in crate::store) mod promotion;
@@ -209,6 +210,7 @@ static WRITE_TRANSITIONS: UpdateReturning = UpdateReturning {
         "jobs.status",
         "jobs.allow_failure",
         "jobs.concurrency_key",
+        "jobs.group_id",
         "(SELECT 1 FROM queues WHERE max_running IS NOT NULL OR fifo = 1 LIMIT 1)",
     ],
 };
@@ -254,13 +256,14 @@ impl WrittenTransitions {
         if let Some(key) = row.lossy_text(5)?.filter(|_key| status != JobStatus::Pending) {
             self.freed_keys.push(key);
         }
-        self.has_limits |= row.optional_integer(6)?.is_some();
+        self.has_limits |= row.optional_integer(7)?.is_some();
         self.ended.push(Ended {
             job_id: row.integer(0)?,
             run_id: row.optional_integer(1)?,
             // The name is needed only for the message of skipped children.
             name: if status == JobStatus::Successful { None } else { row.lossy_text(2)? },
             columns: EndColumns { status, allow_failure: row.integer(4)? != 0, upstream_failed: false },
+            belonging: Belonging::of(row.optional_integer(6)?),
         });
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::join_rule::{EndColumns, JobEnd};
 use crate::status::JobStatus;
 use crate::store::claim::request::ClaimRequest;
 use crate::store::claim::snapshot::ClaimSnapshot;
+use crate::store::finish::items::{EndedItems, end_items};
 use crate::store::finish::promotion::{CHILDREN, Children, Promoted, promote};
 use crate::store::finish::run_end::{COUNT_DOWN, EndedRun, RunDelta, end_runs, news_of, read_over};
 use crate::store::json_ids;
@@ -27,6 +28,25 @@ pub(in crate::store) struct Ended {
     pub(in crate::store) run_id: Option<i64>,
     pub(in crate::store) name: Option<String>,
     pub(in crate::store) columns: EndColumns,
+    pub(in crate::store) belonging: Belonging,
+}
+
+/// Whether a job belongs to a group, or is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Belonging {
+    /// Neither.
+    Alone,
+    /// It is an item of this group. It has no edges.
+    ItemOf(i64),
+    /// It is a group with items. The run counts the failed items in place of the group.
+    Group,
+}
+
+impl Belonging {
+    /// By the column `group_id` of a row that has no items.
+    pub(in crate::store) fn of(group_id: Option<i64>) -> Belonging {
+        group_id.map_or(Belonging::Alone, Belonging::ItemOf)
+    }
 }
 
 /// Propagates the ends of jobs to their children and runs. `request` is the claim that follows in the same transaction.
@@ -39,26 +59,36 @@ pub(in crate::store) fn propagate(
     // The jobs whose children wait for one parent less, and those of them that were not needed.
     let (mut parents, mut not_needed) = (Vec::new(), Vec::new());
     let mut counts: BTreeMap<i64, RunDelta> = BTreeMap::new();
-    for job in ended {
+    let EndedItems { groups, stopped, released } = end_items(connection, ended, now_ms)?;
+    for (run_id, delta) in stopped {
+        counts.entry(run_id).or_default().add(delta);
+    }
+    for job in ended.iter().chain(&groups) {
         let Some(run_id) = job.run_id else { continue };
-        let delta = match job.columns.end() {
-            None => continue,
-            Some(JobEnd::Passed) => {
+        let Some(end) = job.columns.end() else { continue };
+        if let Belonging::ItemOf(_) = job.belonging {
+            counts.entry(run_id).or_default().add(item_delta(end, job.columns.status));
+            continue;
+        }
+        let delta = match end {
+            JobEnd::Passed => {
                 parents.push(job.job_id);
                 RunDelta { finished: 1, failed: 0 }
             }
-            Some(JobEnd::NotNeeded) => {
+            JobEnd::NotNeeded => {
                 parents.push(job.job_id);
                 not_needed.push(job.job_id);
                 RunDelta { finished: 1, failed: 0 }
             }
-            Some(JobEnd::Broken) => {
+            JobEnd::Broken => {
                 let skipped = skip_descendants(connection, job, now_ms)?;
                 if skipped.has_other_children {
                     parents.push(job.job_id);
                     parents.extend(&skipped.job_ids);
                 }
-                let failed = i64::from(job.columns.status != JobStatus::Skipped);
+                let is_counted =
+                    job.columns.status != JobStatus::Skipped && job.belonging == Belonging::Alone;
+                let failed = i64::from(is_counted);
                 RunDelta { finished: 1 + skipped.job_ids.len() as i64, failed }
             }
         };
@@ -88,7 +118,15 @@ pub(in crate::store) fn propagate(
         None
     };
     let ended_runs = end_runs(connection, over, now_ms)?;
-    Ok(Propagated { ended_runs, promoted: promote(connection, children, now_ms)?, snapshot })
+    let mut promoted = promote(connection, children, now_ms)?;
+    promoted.claimable.extend(released);
+    Ok(Propagated { ended_runs, promoted, snapshot })
+}
+
+/// What the end of an item means for the counters of its run.
+fn item_delta(end: JobEnd, status: JobStatus) -> RunDelta {
+    let is_failed = end == JobEnd::Broken && status != JobStatus::Skipped;
+    RunDelta { finished: 1, failed: i64::from(is_failed) }
 }
 
 /// Runs statements, together with the snapshot of the claim that follows, if there is one.

@@ -8,7 +8,7 @@ use crate::status::JobStatus;
 use crate::store::claim::ready::release;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
-use crate::store::finish::propagation::{Ended, propagate};
+use crate::store::finish::propagation::{Belonging, Ended, propagate};
 use crate::store::finish::slots::admit;
 use crate::store::for_scheduler::clock_steps::steps;
 use crate::store::{ForScheduler, json_ids};
@@ -63,7 +63,7 @@ static FAIL: UpdateReturning = UpdateReturning {
     from: None,
     condition: "id {in $1} AND deadline_at <= $2
                 AND (status = 'PENDING' OR status = 'SCHEDULED' OR (status = 'WAITING' AND waits_for = 'slot'))",
-    returning: &["id", "run_id", "name", "allow_failure", "concurrency_key"],
+    returning: &["id", "run_id", "name", "allow_failure", "concurrency_key", "group_id"],
 };
 
 fn stop(connection: &mut dyn Connection, job_ids: &[i64], now_ms: i64) -> Result<i64> {
@@ -82,6 +82,7 @@ fn stop(connection: &mut dyn Connection, job_ids: &[i64], now_ms: i64) -> Result
                 allow_failure: row.integer(3)? != 0,
                 upstream_failed: false,
             },
+            belonging: Belonging::of(row.optional_integer(5)?),
         });
         Ok(())
     })?;

@@ -6,6 +6,7 @@
 
 use crate::store::ForScheduler;
 use crate::store::evidence::Evidence;
+use crate::store::finish::items::settle_groups;
 use crate::store::finish::run_end::{RunDelta, count_down};
 use crate::store::runs::retry::{skip_jobs_with_broken_parents, unblock};
 use std::collections::BTreeMap;
@@ -61,6 +62,12 @@ fn find_stuck_runs(connection: &mut dyn Connection, cursor: i64, now_ms: i64) ->
                                               WHERE jobs.run_id = runs.id AND jobs.phase = runs.phase
                                                 AND jobs.finished_at IS NULL)
                      THEN 1
+                     WHEN EXISTS (SELECT 1 FROM jobs
+                                  WHERE jobs.run_id = runs.id AND jobs.status = 'WAITING' AND jobs.waits_for = 'items'
+                                    AND jobs.blocked_by <> (SELECT count(*) FROM jobs AS item
+                                                            WHERE item.group_id IS NOT NULL AND item.group_id = jobs.id
+                                                              AND item.finished_at IS NULL))
+                     THEN 1
                      -- Parents are counted only if nothing else would move the run, because a large run has many edges.
                      WHEN EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL
                                                        AND jobs.status <> 'BLOCKED')
@@ -88,22 +95,21 @@ fn repair(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i
         |row| Ok((row.integer(0)?, row.integer(1)?)),
     )?;
     let Some((unfinished, failed)) = counted else { return Ok(0) };
+    let groups = settle_groups(connection, run_id, now_ms)?;
     skip_jobs_with_broken_parents(connection, run_id, now_ms)?;
     let unblocked = unblock(connection, run_id, now_ms)?;
     let actual = first(
         connection,
         "SELECT coalesce(sum(CASE WHEN finished_at IS NULL
                                    AND phase = (SELECT phase FROM runs WHERE id = $1) THEN 1 ELSE 0 END), 0),
-                coalesce(sum(CASE WHEN finished_at IS NOT NULL
-                                   AND (status = 'CANCELLED' OR (status = 'FAILED' AND allow_failure = 0))
-                                  THEN 1 ELSE 0 END), 0)
+                coalesce(sum(CASE WHEN finished_at IS NOT NULL AND {counts_as_failed} THEN 1 ELSE 0 END), 0)
          FROM jobs WHERE run_id = $1",
         &[run_id.into()],
         |row| Ok((row.integer(0)?, row.integer(1)?)),
     )?;
     let (now_unfinished, now_failed) = actual.unwrap_or_default();
     let delta = RunDelta { finished: unfinished - now_unfinished, failed: now_failed - failed };
-    if delta.finished == 0 && unblocked == 0 && now_unfinished > 0 {
+    if delta.finished == 0 && unblocked == 0 && groups.is_empty() && now_unfinished > 0 {
         return Ok(0);
     }
     count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;

@@ -6,7 +6,7 @@
 
 use crate::attempt_end::{AttemptResult, EndConditions};
 use crate::status::JobStatus;
-use crate::store::claim::job::{read_conditions, read_retry_state};
+use crate::store::claim::job::{read_conditions, read_item, read_retry_state};
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
 use crate::store::finish::{Finish, finish};
@@ -14,7 +14,7 @@ use crate::store::jobs::read_values;
 use crate::store::runs::{read_context, read_end};
 use crate::store::{ForScheduler, json_ids};
 use crate::transition::{Outcome, Repeat, RetryState, after_attempt};
-use crate::values::values;
+use crate::values::{Item, values};
 use std::sync::Arc;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Row, all};
@@ -29,6 +29,7 @@ struct ReportedEnd {
     run_id: Option<i64>,
     worker_id: Option<i64>,
     is_handler: bool,
+    item: Option<Item>,
     retry_state: RetryState,
     outcome: Outcome,
     /// The conditions that are asked at the end of an attempt, or why they can't be read.
@@ -98,7 +99,8 @@ fn apply_reports(
     let reports = all(
         connection,
         "SELECT id, worker_id, status, output, last_error,
-                attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry, run_id, phase
+                attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry, run_id, phase,
+                item_index, item
          FROM jobs
          WHERE id {in $1} AND {guard finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')}
          ORDER BY id {lock}",
@@ -151,7 +153,7 @@ fn judge(connection: &mut dyn Connection, report: &ReportedEnd) -> Result<Outcom
         | Outcome::OutOfResources { .. } => None,
     };
     let result = AttemptResult { output: Ok(output), ..AttemptResult::default() };
-    Ok(match values(&run, end.as_ref(), jobs) {
+    Ok(match values(&run, end.as_ref(), jobs, report.item.as_ref()) {
         Ok(values) => conditions.judge(retry_state, outcome.clone(), Some(&result), values),
         Err(error) => for_good(error),
     })
@@ -182,6 +184,8 @@ fn read_report(row: &dyn Row) -> Result<ReportedEnd> {
         retry_state: read_retry_state(row, 5)?,
         run_id: row.optional_integer(12)?,
         is_handler: row.integer(13)? > 0,
+        // A condition that reads an item that can't be read fails the job.
+        item: read_item(row, 14).unwrap_or_default(),
         outcome,
         conditions: read_conditions(row, 11),
     })

@@ -4,9 +4,10 @@
 use crate::join_rule::EndColumns;
 use crate::status::JobStatus;
 use crate::store::cancel::cancel_job;
+use crate::store::claim::ready::release;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
-use crate::store::finish::propagation::{Ended, propagate};
+use crate::store::finish::propagation::{Belonging, Ended, propagate};
 use crate::store::finish::slots::{lock_key, make_pending, read_decision};
 use crate::store::{ForScheduler, json_ids};
 use windlass_db::error::Result;
@@ -75,7 +76,7 @@ static SKIP: UpdateReturning = UpdateReturning {
     set: &[("status", "'SKIPPED'"), ("last_error", "$2"), ("updated_at", "$3"), ("finished_at", "$3")],
     from: None,
     condition: "id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'slot'",
-    returning: &["id", "run_id", "name", "allow_failure"],
+    returning: &["id", "run_id", "name", "allow_failure", "group_id"],
 };
 
 fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) -> Result<()> {
@@ -94,11 +95,13 @@ fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) ->
                     allow_failure: row.integer(3)? != 0,
                     upstream_failed: false,
                 },
+                belonging: Belonging::of(row.optional_integer(4)?),
             })
         })?;
-    // No job before it failed, so its children wait for their other parents before they are decided.
-    propagate(connection, &ended, None, now_ms)?;
-    connection.wake(WakeUps::PROGRESS);
+    let propagated = propagate(connection, &ended, None, now_ms)?;
+    // No job before it failed, so its children wait for a decision. Only the children of a group can be ready.
+    release(connection, &propagated.promoted.ready, now_ms)?;
+    connection.wake(WakeUps::PROGRESS | WakeUps::PENDING);
     Ok(())
 }
 

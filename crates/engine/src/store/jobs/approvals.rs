@@ -7,7 +7,7 @@ use crate::store::Jobs;
 use crate::store::claim::ready::release;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
-use crate::store::finish::propagation::{Ended, propagate};
+use crate::store::finish::propagation::{Belonging, Ended, propagate};
 use crate::store::jobs::label;
 use crate::values::instant_text;
 use serde_json::{Map, Value as Json, json};
@@ -56,7 +56,7 @@ impl Jobs<'_> {
             let control = control.and_then(|json| serde_json::from_str::<Control>(&json).ok());
             Ok(match control.and_then(|control| control.then) {
                 Some(Then::Approval(approval)) => Some(approval),
-                Some(Then::Sleep(_) | Then::WaitFor(_)) | None => None,
+                Some(Then::ForEach(_) | Then::Sleep(_) | Then::WaitFor(_)) | None => None,
             })
         })
     }
@@ -88,11 +88,17 @@ fn end(connection: &mut dyn Connection, job_id: i64, verdict: &Verdict, now_ms: 
         connection,
         "UPDATE jobs SET status = $2, output = $3, last_error = $4, updated_at = $5, finished_at = $5
          WHERE id = $1 AND status = 'WAITING' AND waits_for = 'approval'
-         RETURNING run_id, name, allow_failure",
+         RETURNING run_id, name, allow_failure, group_id",
         &[job_id.into(), status.as_str().into(), (&output).into(), (&error).into(), now_ms.into()],
         |row| {
             let columns = EndColumns { status, allow_failure: row.integer(2)? != 0, upstream_failed: false };
-            Ok(Ended { job_id, run_id: row.optional_integer(0)?, name: row.lossy_text(1)?, columns })
+            Ok(Ended {
+                job_id,
+                run_id: row.optional_integer(0)?,
+                name: row.lossy_text(1)?,
+                columns,
+                belonging: Belonging::of(row.optional_integer(3)?),
+            })
         },
     )?;
     let Some(ended) = ended else { return Err(why_not(connection, job_id, verdict)?) };

@@ -1,5 +1,6 @@
 //! Reading jobs.
 
+use crate::decide::for_each::GROUP_KIND;
 use crate::status::{JobStatus, RunStatus, WaitsFor};
 use crate::store::{Jobs, json_list};
 use crate::values::JobValues;
@@ -14,7 +15,8 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
                     max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
                     started_at, finished_at, requires, version, concurrency_key, concurrency_limit,
-                    waits_for, upstream_failed, phase, handles, exit_code, deadline_at",
+                    waits_for, upstream_failed, phase, handles, exit_code, deadline_at, group_id, item_index, item,
+                    max_parallel",
 };
 
 pub(in crate::store) mod approvals;
@@ -92,6 +94,14 @@ pub struct Job {
     pub exit_code: Option<i64>,
     /// When it must be over.
     pub deadline_at: Option<i64>,
+    /// The job with `for_each` of which it is an item.
+    pub group_id: Option<i64>,
+    /// Its place among the items.
+    pub item_index: Option<i64>,
+    /// Its item, as JSON.
+    pub item: Option<String>,
+    /// If it has `for_each`: how many items may run at a time.
+    pub max_parallel: Option<i64>,
 }
 
 impl Job {
@@ -167,6 +177,10 @@ fn read_job(row: &dyn Row) -> Result<Job> {
         handler: read_handler(row)?,
         exit_code: row.optional_integer(32)?,
         deadline_at: row.optional_integer(33)?,
+        group_id: row.optional_integer(34)?,
+        item_index: row.optional_integer(35)?,
+        item: row.lossy_text(36)?,
+        max_parallel: row.optional_integer(37)?,
     })
 }
 
@@ -279,6 +293,21 @@ impl Jobs<'_> {
         self.store.read(|connection| read_values(connection, run_id, names))
     }
 
+    /// Fills in the outputs of jobs with `for_each`: the list of the outputs of their items. A list that is too large is left
+    /// out.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn collect_outputs(&self, jobs: &mut [Job]) -> Result<()> {
+        self.store.read(|connection| {
+            for job in jobs.iter_mut().filter(|job| job.kind == GROUP_KIND && job.status.is_terminal()) {
+                let name = job.name.clone().unwrap_or_default();
+                job.output = group_output(connection, job.id, &name, job.status)?.unwrap_or_default();
+            }
+            Ok(())
+        })
+    }
+
     /// How many jobs wait or run: PENDING, SCHEDULED, RUNNING.
     ///
     /// # Errors
@@ -306,22 +335,76 @@ pub(in crate::store) fn read_values(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    all(
+    let mut groups = Vec::new();
+    let mut values = all(
         connection,
-        "SELECT name, status, output, last_error, exit_code, failures FROM jobs
+        "SELECT name, status, output, last_error, exit_code, failures, id, kind FROM jobs
          WHERE run_id = $1 AND name IN (SELECT value FROM {texts $2} AS names)",
         &[run_id.into(), (&json_list("read the values of jobs", names)?).into()],
         |row| {
+            groups.push((row.lossy_text(7)?.as_deref() == Some(GROUP_KIND)).then_some(row.integer(6)?));
             Ok(JobValues {
                 name: row.text(0)?,
                 status: row.parsed(1, JobStatus::parse)?,
                 output: row.optional_text(2)?,
+                refused: None,
                 error: row.lossy_text(3)?,
                 exit_code: row.optional_integer(4)?,
                 failures: row.integer(5)?,
             })
         },
-    )
+    )?;
+    for (job, group_id) in values.iter_mut().zip(groups) {
+        let Some(group_id) = group_id.filter(|_id| job.status.is_terminal()) else { continue };
+        match group_output(connection, group_id, &job.name, job.status)? {
+            Ok(list) => job.output = list,
+            Err(reason) => job.refused = Some(reason),
+        }
+    }
+    Ok(values)
+}
+
+/// The largest size of the outputs of all items of a job, in bytes.
+const COLLECTED_BYTES_MAX: i64 = 16 * 1024 * 1024;
+
+/// The outputs of the items of a group that has ended, in order, as a JSON list. An item without an output counts as null.
+/// `None` if the group failed or was skipped before it had items. The error is for people: the list would be too large.
+fn group_output(
+    connection: &mut dyn Connection,
+    group_id: i64,
+    name: &str,
+    status: JobStatus,
+) -> Result<std::result::Result<Option<String>, String>> {
+    let (items, bytes) = one(
+        connection,
+        "SELECT count(*), coalesce(sum(length(output)), 0) FROM jobs WHERE group_id IS NOT NULL AND group_id = $1",
+        &[group_id.into()],
+        |row| Ok((row.integer(0)?, row.integer(1)?)),
+    )?;
+    if items == 0 {
+        return Ok(Ok((status == JobStatus::Successful).then(|| "[]".to_owned())));
+    }
+    if bytes > COLLECTED_BYTES_MAX {
+        let (bytes, most) = (bytes / 1024 / 1024, COLLECTED_BYTES_MAX / 1024 / 1024);
+        return Ok(Err(format!(
+            "the outputs of the items of `{name}` have {bytes} MiB together, at most {most} MiB; write them to files, \
+             and let the outputs name the files"
+        )));
+    }
+    let mut list = String::from("[");
+    connection.query(
+        "SELECT output FROM jobs WHERE group_id IS NOT NULL AND group_id = $1 ORDER BY item_index",
+        &[group_id.into()],
+        &mut |row| {
+            if list.len() > 1 {
+                list.push(',');
+            }
+            list.push_str(row.optional_text(0)?.as_deref().unwrap_or("null"));
+            Ok(())
+        },
+    )?;
+    list.push(']');
+    Ok(Ok(Some(list)))
 }
 
 /// The name of a job for people: `3/fetch` or `j42`.

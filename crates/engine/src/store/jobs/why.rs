@@ -140,6 +140,22 @@ pub enum Reason {
         /// When it stops waiting.
         deadline_at: Option<i64>,
     },
+    /// It has `for_each`, and its items have not all ended.
+    WaitsForItems {
+        /// How many items have not ended.
+        unfinished: i64,
+        /// How many of them run.
+        running: i64,
+        /// How many items it has.
+        items: i64,
+    },
+    /// It is an item, and as many items as allowed run.
+    WaitsForTurn {
+        /// The job with `for_each`, by label.
+        group: String,
+        /// How many items may run at a time.
+        max_parallel: i64,
+    },
     /// It fails if it is not over at this instant, in milliseconds since the Unix epoch.
     HasDeadline(i64),
     /// It is finished. This is its last error, if any.
@@ -170,6 +186,10 @@ impl Jobs<'_> {
     }
 
     fn why_blocked(&self, job: &Job) -> Result<Vec<Reason>> {
+        if let Some(group) = job.group_id.map(|group_id| self.find(group_id)).transpose()?.flatten() {
+            let max_parallel = group.max_parallel.unwrap_or_default();
+            return Ok(vec![Reason::WaitsForTurn { group: group.label(), max_parallel }]);
+        }
         let parents = self.open_parents(job.id)?;
         if parents.is_empty() && job.handler.is_some() {
             return Ok(vec![Reason::WaitsForEndOfRun]);
@@ -238,6 +258,7 @@ impl Jobs<'_> {
         let mut reasons = match (job.waits_for, &job.concurrency_key) {
             (Some(WaitsFor::Slot), Some(key)) => vec![self.key_taken(key, job.concurrency_limit)?],
             (Some(WaitsFor::Event | WaitsFor::Approval), _) => return self.why_wait(job),
+            (Some(WaitsFor::Items), _) => return Ok(vec![self.waits_for_items(job)?]),
             (Some(WaitsFor::Slot | WaitsFor::Decision) | None, _) => vec![Reason::WaitsForDecision],
         };
         if self.store.workers().live()?.is_empty() {
@@ -265,6 +286,22 @@ impl Jobs<'_> {
                             Reason::WaitsForApproval { prompt, deadline_at }
                         }
                     }])
+                },
+            )
+        })
+    }
+
+    fn waits_for_items(&self, group: &Job) -> Result<Reason> {
+        self.store.read(|connection| {
+            one(
+                connection,
+                "SELECT count(*), coalesce(sum(CASE WHEN finished_at IS NULL THEN 1 ELSE 0 END), 0),
+                        coalesce(sum(CASE WHEN status = 'RUNNING' THEN 1 ELSE 0 END), 0)
+                 FROM jobs WHERE group_id IS NOT NULL AND group_id = $1",
+                &[group.id.into()],
+                |row| {
+                    let (items, unfinished, running) = (row.integer(0)?, row.integer(1)?, row.integer(2)?);
+                    Ok(Reason::WaitsForItems { unfinished, running, items })
                 },
             )
         })

@@ -22,6 +22,7 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
 pub(in crate::store) mod list;
 pub(in crate::store) mod prepared;
 pub(in crate::store) mod retry;
+mod retry_items;
 pub(in crate::store) mod submit;
 
 /// A run, as it is now. Instants are milliseconds since the Unix epoch.
@@ -84,7 +85,8 @@ impl JobCounts {
         self.counts.iter().sum()
     }
 
-    pub(in crate::store) fn add(&mut self, status: JobStatus, count: i64) {
+    /// Counts jobs in a state.
+    pub fn add(&mut self, status: JobStatus, count: i64) {
         self.counts[status as usize] += count;
     }
 }
@@ -272,7 +274,7 @@ pub(in crate::store) fn read_end(connection: &mut dyn Connection, run_id: i64) -
     let failed = all(
         connection,
         "SELECT name FROM jobs
-         WHERE run_id = $1 AND phase = 0 AND status = 'FAILED' AND allow_failure = 0 ORDER BY id",
+         WHERE run_id = $1 AND phase = 0 AND status = 'FAILED' AND {counts_as_failed} ORDER BY id",
         &[run_id.into()],
         |row| row.text(0),
     )?;

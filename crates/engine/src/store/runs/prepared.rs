@@ -2,6 +2,7 @@
 
 use super::submit::NewRun;
 use crate::attempt_end::EndConditions;
+use crate::decide::for_each::Group;
 use crate::decide::{Control, Then};
 use crate::transition::Backoff;
 use serde::Serialize;
@@ -104,8 +105,15 @@ fn retry(job: &Job) -> Result<String> {
 
 /// What the scheduler decides before the job runs, as JSON.
 fn control(workflow: &Workflow, job: &Job) -> Result<Option<String>> {
-    let then = Then::of(&job.action);
-    let uses = if then.is_some() { names_of_used(workflow, job) } else { Vec::new() };
+    let action = Then::of(&job.action);
+    let uses = if action.is_some() { names_of_used(workflow, job) } else { Vec::new() };
+    let then = match job.for_each.clone() {
+        Some(for_each) => {
+            let kind = job.action.kind().to_owned();
+            Some(Then::ForEach(Group { kind, for_each: *for_each, then: action.map(Box::new) }))
+        }
+        None => action,
+    };
     let control = Control { condition: job.condition.clone(), then, deadline_ms: job.deadline_ms, uses };
     if control == Control::default() { Ok(None) } else { to_json(&control).map(Some) }
 }

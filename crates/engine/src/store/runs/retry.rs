@@ -1,10 +1,11 @@
 //! Retrying a finished run: some of its jobs are reset, and the others stay as they are.
 
+use super::retry_items::{Reset, delete_items, find_reset, release_first_items, reopen_groups};
 use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus};
 use crate::store::Runs;
 use crate::store::evidence::Evidence;
-use crate::store::finish::propagation::{Ended, skip_descendants};
+use crate::store::finish::propagation::{Belonging, Ended, skip_descendants};
 use crate::store::finish::run_end::end_runs;
 use crate::store::json_ids;
 use windlass_db::error::{Error, Result};
@@ -69,11 +70,15 @@ fn retry(
     if roots.is_empty() {
         return Err(Error::conflict(operation(), "none of its jobs failed or was cancelled"));
     }
-    let reset = reset_with_descendants(connection, &roots, now_ms)?;
+    let Reset { jobs, reopened } = find_reset(connection, &roots)?;
+    delete_items(connection, run_id, &jobs)?;
+    let reset = reset(connection, &jobs, now_ms)?;
+    reopen_groups(connection, &reopened, now_ms)?;
     let handlers = reset_handlers(connection, run_id, now_ms)?;
     skip_jobs_with_broken_parents(connection, run_id, now_ms)?;
     let unfinished = reopen_run(connection, run_id, now_ms)?;
     unblock(connection, run_id, now_ms)?;
+    release_first_items(connection, run_id, now_ms)?;
     let is_about_handlers = roots.iter().all(|root| root.phase > 0);
     match unfinished {
         // Its jobs have ended, so its handlers run again.
@@ -85,7 +90,7 @@ fn retry(
         _unfinished => {}
     }
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
-    Ok(reset + handlers)
+    Ok(reset + reopened.len() as i64 + handlers)
 }
 
 fn why_not_retryable(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
@@ -101,14 +106,16 @@ fn why_not_retryable(connection: &mut dyn Connection, run_id: i64) -> Result<Err
 }
 
 /// A job that is reset together with all jobs that depend on it.
-struct Root {
-    id: i64,
+pub(super) struct Root {
+    pub(super) id: i64,
     /// Above 0 for a handler.
-    phase: i64,
+    pub(super) phase: i64,
+    /// Of an item: its group.
+    pub(super) group_id: Option<i64>,
 }
 
 fn read_root(row: &dyn Row) -> Result<Root> {
-    Ok(Root { id: row.integer(0)?, phase: row.integer(1)? })
+    Ok(Root { id: row.integer(0)?, phase: row.integer(1)?, group_id: row.optional_integer(2)? })
 }
 
 /// The jobs that failed or were cancelled. A job that ran or was skipped because of them is decided anew. Jobs elsewhere that
@@ -116,7 +123,7 @@ fn read_root(row: &dyn Row) -> Result<Root> {
 fn broken_jobs(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<Root>> {
     all(
         connection,
-        "SELECT id, phase FROM jobs
+        "SELECT id, phase, group_id FROM jobs
          WHERE run_id = $1 AND (status = 'CANCELLED' OR (status = 'FAILED' AND allow_failure = 0))",
         &[run_id.into()],
         read_root,
@@ -126,27 +133,18 @@ fn broken_jobs(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<Root>
 fn named_job(connection: &mut dyn Connection, run_id: i64, name: &str) -> Result<Root> {
     first(
         connection,
-        "SELECT id, phase FROM jobs WHERE run_id = $1 AND name = $2",
+        "SELECT id, phase, group_id FROM jobs WHERE run_id = $1 AND name = $2",
         &[run_id.into(), name.into()],
         read_root,
     )?
     .ok_or_else(|| Error::not_found(format!("job {run_id}/{name}")))
 }
 
-/// Resets jobs and all jobs that depend on them, directly or through others. Returns how many jobs, without handlers.
-fn reset_with_descendants(connection: &mut dyn Connection, roots: &[Root], now_ms: i64) -> Result<i64> {
-    let roots: Vec<i64> = roots.iter().filter(|root| root.phase == 0).map(|root| root.id).collect();
+/// Resets jobs. Returns how many.
+fn reset(connection: &mut dyn Connection, job_ids: &[i64], now_ms: i64) -> Result<i64> {
     let reset = connection.execute(
-        "WITH RECURSIVE again (id) AS (
-             SELECT id FROM jobs WHERE id {in $1}
-             UNION
-             SELECT edges.child_id FROM again
-             JOIN job_dependencies AS edges ON {by edges.parent_id = again.id}
-         )
-         UPDATE jobs
-         SET {as_before_its_first_attempt}, execute_after = $2, updated_at = $2
-         WHERE id {in SELECT id FROM again}",
-        &[(&json_ids(&roots)).into(), now_ms.into()],
+        "UPDATE jobs SET {as_before_its_first_attempt}, execute_after = $2, updated_at = $2 WHERE id {in $1}",
+        &[(&json_ids(job_ids)).into(), now_ms.into()],
     )?;
     Ok(i64::try_from(reset).unwrap_or(i64::MAX))
 }
@@ -184,7 +182,9 @@ pub(in crate::store) fn skip_jobs_with_broken_parents(
                 allow_failure: row.integer(3)? != 0,
                 upstream_failed: row.integer(4)? != 0,
             };
-            Ok(Ended { job_id: row.integer(0)?, run_id: Some(run_id), name: row.lossy_text(1)?, columns })
+            let belonging = Belonging::Alone;
+            let (job_id, name) = (row.integer(0)?, row.lossy_text(1)?);
+            Ok(Ended { job_id, run_id: Some(run_id), name, columns, belonging })
         },
     )?;
     for parent in broken {
@@ -213,6 +213,8 @@ pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, no
                            WHERE {by edges.child_id = jobs.id} AND parent.finished_at IS NULL)
                           -- A handler also waits for its phase.
                           + (SELECT count(*) FROM runs WHERE runs.id = jobs.run_id AND runs.phase < jobs.phase)
+                          -- An item waits for its turn.
+                          + CASE WHEN group_id IS NOT NULL THEN 1 ELSE 0 END
          WHERE run_id = $1 AND status = 'BLOCKED'",
         &[run_id.into()],
     )?;
@@ -249,7 +251,7 @@ fn reopen_run(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Resu
              unfinished_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.phase = 0
                 AND jobs.status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')),
              failed_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.phase = 0
-                AND (jobs.status = 'CANCELLED' OR (jobs.status = 'FAILED' AND jobs.allow_failure = 0)))
+                AND {counts_as_failed})
          WHERE id = $1
          RETURNING unfinished_jobs",
         &[run_id.into(), now_ms.into()],

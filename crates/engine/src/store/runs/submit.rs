@@ -1,6 +1,7 @@
 //! Submitting a run: its definition, the run, its jobs and its dependencies are inserted in one transaction.
 
 use super::prepared::{PreparedJob, PreparedRun, StoredDefinition, on_full, to_json};
+use crate::decide::for_each::GROUP_KIND;
 use crate::join_rule::JoinRule;
 use crate::status::{RunSource, RunStatus};
 use crate::store::Runs;
@@ -250,7 +251,7 @@ fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 23] {
     };
     let concurrency = job.concurrency.as_ref();
     [
-        job.action.kind().into(),
+        if job.for_each.is_some() { GROUP_KIND } else { job.action.kind() }.into(),
         (&job.name).into(),
         (&job.queue).into(),
         job.priority.into(),

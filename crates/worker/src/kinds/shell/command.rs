@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use windlass_workflow::for_each::item_text;
 use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
@@ -150,6 +151,9 @@ fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &P
         .env(IDEMPOTENCY_KEY_VARIABLE, attempt.idempotency_key())
         .env(MARK_VARIABLE, super::mark(attempt))
         .env(OUTPUT_VARIABLE, output_file);
+    if let Some(item) = &job.item {
+        command.env("WINDLASS_ITEM", item_text(&item.value)).env("WINDLASS_INDEX", item.index.to_string());
+    }
 }
 
 /// The folder to start in: `dir`, relative to the folder of the run.

@@ -7,7 +7,7 @@ mod table;
 use std::collections::HashMap;
 
 use super::top_level::TopLevel;
-use crate::expression::{Reader, Scope};
+use crate::expression::{HasItems, Reader, Scope};
 use crate::job_names::JobNames;
 use crate::model::{DEFAULT_SCHEDULE, Schedule};
 use crate::report::{Finding, Findings, Span};
@@ -21,7 +21,14 @@ pub(super) fn read_all(
     findings: &mut Findings,
 ) -> Vec<Schedule> {
     let Some(entry) = top.schedules else { return Vec::new() };
-    let scope = Scope { file, params: &top.params, jobs: names, secrets: &[], reader: Reader::Workflow };
+    let scope = Scope {
+        file,
+        params: &top.params,
+        jobs: names,
+        secrets: &[],
+        reader: Reader::Workflow,
+        has_items: HasItems::No,
+    };
     if let Value::Table(_) = entry.node.value {
         let help = "begin each schedule with [[schedules]], and write its name as `name`";
         expect::wrong_type_help(&entry.node, "`schedules`", "a list of schedules", help, findings);

@@ -26,11 +26,16 @@ pub(super) fn read(
         let before = findings.count();
         template::check(&templates, scope, findings);
         is_wrong |= findings.count() > before;
-        match param::scalar(&entry.node) {
+        match param::value(&entry.node) {
             Some(value) => supplied.push((entry.key.to_string(), Supplied::Json(value))),
             None => {
                 let what = format!("the value of `{}`", entry.key);
-                expect::wrong_type(&entry.node, &what, "a string, a number, a boolean or a date", findings);
+                expect::wrong_type(
+                    &entry.node,
+                    &what,
+                    "a string, a number, a boolean, a date or a list",
+                    findings,
+                );
                 is_wrong = true;
             }
         }

@@ -4,6 +4,7 @@
 //! on can change in between, and of two schedulers the second one finds no row that waits.
 
 mod deadline;
+mod for_each;
 mod sleep;
 mod wait;
 
@@ -11,27 +12,31 @@ use std::collections::HashMap;
 
 use crate::decide::{
     Control, Decision, EndWithoutAttempt, Then, Wait, begin_sleep, decide_approval, decide_by_condition,
-    decide_by_parents, decide_wait_for,
+    decide_by_parents, decide_wait_for, expand,
 };
 use crate::join_rule::{EndColumns, JobEnd, JoinRule, ParentEnds};
 use crate::status::{JobStatus, WaitsFor};
+use crate::store::claim::job::read_item;
 use crate::store::claim::ready::release;
 use crate::store::claim::take::start_runs;
 use crate::store::events::lock_events;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
-use crate::store::finish::propagation::{Ended, propagate};
+use crate::store::finish::propagation::{Belonging, Ended, propagate};
 use crate::store::finish::slots::admit;
 use crate::store::jobs::read_values;
 use crate::store::runs::{read_context, read_end};
 use crate::store::{ForScheduler, json_ids};
-use crate::values::values;
+use crate::values::{Item, values};
+use for_each::{TRANSACTION_ITEMS_MAX, insert_items};
 use serde_json::Value as Json;
 use sleep::{Sleeper, begin_sleeps};
 use wait::{begin_waits, find_event};
 use windlass_db::error::Result;
 use windlass_db::{Connection, UpdateReturning, Value, all, all_updated};
+use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUps;
+use windlass_workflow::Expression;
 
 /// How many jobs one transaction decides.
 const DECISIONS_MAX: i64 = 200;
@@ -53,6 +58,7 @@ struct WaitingJob {
     deadline_at: Option<i64>,
     /// What is decided, or why the row can't be read.
     control: std::result::Result<Control, String>,
+    item: Option<Item>,
 }
 
 impl WaitingJob {
@@ -83,7 +89,7 @@ impl ForScheduler<'_> {
         if waiting.is_empty() {
             return Ok(0);
         }
-        let now_ms = self.store.clock.now_ms();
+        let (now_ms, random) = (self.store.clock.now_ms(), self.store.random.clone());
         let has_event_waits = waiting.iter().any(|(_id, is_event_wait)| *is_event_wait);
         let waiting: Vec<i64> = waiting.into_iter().map(|(id, _is_event_wait)| id).collect();
         self.store.write("decide about jobs", Evidence::Repeat, move |connection| {
@@ -92,14 +98,18 @@ impl ForScheduler<'_> {
             }
             lock_runs_of(connection, &waiting)?;
             let jobs = read_waiting(connection, &waiting)?;
-            let (mut decisions, mut bytes) = (Vec::new(), 0);
+            let (mut decisions, mut bytes, mut items) = (Vec::new(), 0, 0);
             for job in &jobs {
-                if bytes >= TRANSACTION_BYTES_MAX {
+                if bytes >= TRANSACTION_BYTES_MAX || items >= TRANSACTION_ITEMS_MAX {
                     break;
                 }
-                decisions.push((job, decide(connection, job, now_ms, &mut bytes)?));
+                let decision = decide(connection, job, now_ms, &mut bytes)?;
+                if let Decision::Expand(expansion) = &decision {
+                    items += expansion.items.len();
+                }
+                decisions.push((job, decision));
             }
-            carry_out(connection, &decisions, now_ms)?;
+            carry_out(connection, &decisions, &random, now_ms)?;
             Ok(decisions.len() as i64)
         })
     }
@@ -110,7 +120,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     let mut parents = read_parents(connection, job_ids)?;
     all(
         connection,
-        "SELECT id, run_id, phase, join_rule, control, started_at, event_key, wait_ends_at FROM jobs
+        "SELECT id, run_id, phase, join_rule, control, item_index, item, started_at, event_key, wait_ends_at FROM jobs
          WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'decision' ORDER BY id",
         &[(&json_ids(job_ids)).into()],
         |row| {
@@ -120,8 +130,13 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 None => JoinRule::AllSuccessful,
             };
             let control = match row.lossy_text(4)? {
-                Some(json) => serde_json::from_str(&json).map_err(|error| error.to_string()),
+                Some(json) => serde_json::from_str(&json)
+                    .map_err(|error| format!("the row can't be read: its control is invalid: {error}")),
                 None => Ok(Control::default()),
+            };
+            let (control, item) = match read_item(row, 5) {
+                Ok(item) => (control, item),
+                Err(error) => (Err(error), None),
             };
             Ok(WaitingJob {
                 id,
@@ -129,10 +144,11 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 is_handler: row.integer(2)? > 0,
                 join_rule,
                 parents: parents.remove(&id).unwrap_or_default(),
-                has_begun: row.optional_integer(5)?.is_some(),
-                event_key: row.lossy_text(6)?,
-                deadline_at: row.optional_integer(7)?,
+                has_begun: row.optional_integer(7)?.is_some(),
+                event_key: row.lossy_text(8)?,
+                deadline_at: row.optional_integer(9)?,
                 control,
+                item,
             })
         },
     )
@@ -148,7 +164,7 @@ fn decide(
     let failed = |reason: String| Ok(Decision::End(EndWithoutAttempt::failed(reason)));
     let control = match &job.control {
         Ok(control) => control,
-        Err(error) => return failed(format!("the row can't be read: its control is invalid: {error}")),
+        Err(error) => return failed(error.clone()),
     };
     if !job.has_begun
         && let Some(end) = decide_by_parents(job.join_rule, job.parents)
@@ -159,8 +175,7 @@ fn decide(
     if !job.has_begun
         && let Some(condition) = &control.condition
     {
-        let mut names: Vec<String> = condition.reads().into_iter().map(|read| read.job).collect();
-        names.dedup();
+        let names = names_read(condition);
         let decision = match read_values_of(connection, job, run_id, "`if`", &names, bytes)? {
             Ok(values) => decide_by_condition(condition, &values),
             Err(reason) => return failed(reason),
@@ -172,6 +187,13 @@ fn decide(
     let uses = &control.uses;
     match &control.then {
         None => Ok(Decision::GoOn),
+        Some(Then::ForEach(group)) => {
+            let names = group.for_each.expression().map(names_read).unwrap_or_default();
+            match read_values_of(connection, job, run_id, "`for_each`", &names, bytes)? {
+                Ok(values) => Ok(expand(group, &control.uses, &values)),
+                Err(reason) => failed(reason),
+            }
+        }
         Some(Then::Sleep(_)) if job.has_begun => Ok(Decision::Done { output: None }),
         Some(Then::Sleep(sleep)) => match read_values_of(connection, job, run_id, "`sleep`", uses, bytes)? {
             Ok(values) => Ok(begin_sleep(sleep, &values, now_ms)),
@@ -221,6 +243,13 @@ fn decide(
     }
 }
 
+/// The names of the jobs that an expression reads.
+fn names_read(expression: &Expression) -> Vec<String> {
+    let mut names: Vec<String> = expression.reads().into_iter().map(|read| read.job).collect();
+    names.dedup();
+    names
+}
+
 /// Reads the values that a decision may name: those of the run, and those of these jobs. The inner error is for people.
 fn read_values_of(
     connection: &mut dyn Connection,
@@ -241,7 +270,7 @@ fn read_values_of(
     }
     let run = read_context(connection, run_id)?;
     let end = if job.is_handler { read_end(connection, run_id)? } else { None };
-    Ok(values(&run, end.as_ref(), jobs))
+    Ok(values(&run, end.as_ref(), jobs, job.item.as_ref()))
 }
 
 /// Counts how the parents of each job ended.
@@ -277,12 +306,19 @@ fn read_parents(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Hash
 fn carry_out(
     connection: &mut dyn Connection,
     decisions: &[(&WaitingJob, Decision)],
+    random: &Random,
     now_ms: i64,
 ) -> Result<()> {
     let (mut go_on, mut ends, mut sleepers, mut waits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut refused = Vec::new();
     for (job, decision) in decisions {
         match decision {
             Decision::GoOn => go_on.push(job.id),
+            Decision::Expand(expansion) => {
+                if let Err(reason) = insert_items(connection, job, expansion, random, now_ms)? {
+                    refused.push((job.id, reason));
+                }
+            }
             Decision::Sleep { until_ms, delay_ms } => {
                 sleepers.push(Sleeper { job_id: job.id, until_ms: *until_ms, delay_ms: *delay_ms });
             }
@@ -303,6 +339,13 @@ fn carry_out(
             }),
         }
     }
+    ends.extend(refused.iter().map(|(job_id, reason)| DecidedEnd {
+        job_id: *job_id,
+        status: JobStatus::Failed,
+        upstream_failed: false,
+        reason: Some(reason.as_str()),
+        output: None,
+    }));
     // The first decision of a run starts it, as a first claim does.
     start_runs(connection, decisions.iter().filter_map(|(job, _decision)| job.run_id).collect(), now_ms)?;
     deadline::begin(connection, &deadlines_of(decisions), now_ms)?;
@@ -382,6 +425,7 @@ static END: UpdateReturning = UpdateReturning {
         "jobs.status",
         "jobs.allow_failure",
         "jobs.upstream_failed",
+        "jobs.group_id",
     ],
 };
 
@@ -412,6 +456,7 @@ fn write_ends(connection: &mut dyn Connection, ends: &[DecidedEnd<'_>], now_ms: 
                 allow_failure: row.integer(4)? != 0,
                 upstream_failed: row.integer(5)? != 0,
             },
+            belonging: Belonging::of(row.optional_integer(6)?),
         })
     })
 }
