@@ -57,8 +57,6 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
         Table::ForEach => Some(one_of(&["in", "matrix"])),
         Table::Auth => Some(one_of(&["bearer", "basic"])),
         Table::Secret => has("env").then(|| at_most_one(&["env", "file", "command"])),
-        Table::WaitFor => Some(json!({ "required": ["event"] })),
-        Table::Approval => Some(json!({ "required": ["prompt"] })),
         Table::Param | Table::Defaults | Table::Retry | Table::Concurrency | Table::Sleep => None,
     }
 }
