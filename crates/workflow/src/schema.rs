@@ -55,6 +55,8 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
             Some(json!({ "required": ["url"], "allOf": [body] }))
         }
         Table::ForEach => Some(one_of(&["in", "matrix"])),
+        Table::WaitFor => Some(json!({ "required": ["event"] })),
+        Table::Approval => Some(json!({ "required": ["prompt"] })),
         Table::Auth => Some(one_of(&["bearer", "basic"])),
         Table::Secret => has("env").then(|| at_most_one(&["env", "file", "command"])),
         Table::Param | Table::Defaults | Table::Retry | Table::Concurrency | Table::Sleep => None,
