@@ -174,6 +174,16 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "job j5 has 2 items that run or may run, and its max_parallel is 1",
     ),
     (
+        "a job that waits for an event names it, and one that waits for a person does not",
+        "UPDATE jobs SET status = 'WAITING', waits_for = 'event' WHERE id = 4",
+        "job j4 waits for event",
+    ),
+    (
+        "an event is dispatched within a minute",
+        "INSERT INTO events (id, name, received_at) VALUES (1, 'e', 5)",
+        "event 1 is not dispatched",
+    ),
+    (
         "a queue runs no more jobs than its limit allows",
         "UPDATE queues SET max_running = 0",
         "queue default runs 1 jobs, and its limit is 0",

@@ -17,7 +17,7 @@ use windlass_workflow::kinds::wait_for::WaitFor;
 use crate::join_rule::{Join, JoinRule, ParentEnds};
 use crate::status::JobStatus;
 pub use for_each::expand;
-pub use sleep::begin_sleep;
+pub use sleep::begin_sleeping;
 pub use wait::{MatchedEvent, Wait, decide_approval, decide_wait_for};
 
 /// What the scheduler decides before a job runs: the JSON in `jobs.control`.

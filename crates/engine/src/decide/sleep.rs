@@ -7,7 +7,7 @@ use super::{Decision, EndWithoutAttempt};
 
 /// Decides about a job that begins to sleep, with the values that its template reads. An instant in the past is reached.
 #[must_use]
-pub fn begin_sleep(sleep: &Sleep, values: &Json, now_ms: i64) -> Decision {
+pub fn begin_sleeping(sleep: &Sleep, values: &Json, now_ms: i64) -> Decision {
     let (until_ms, delay_ms) = match sleep.wake(values) {
         Ok(Wake::After(delay_ms)) => (now_ms.saturating_add(delay_ms), Some(delay_ms)),
         Ok(Wake::At(at_ms)) => (at_ms, None),
@@ -25,7 +25,7 @@ mod tests {
 
     #[test]
     fn a_sleep_ends_in_the_future_or_at_once() {
-        let decided = |sleep| begin_sleep(&sleep, &json!({ "params": {} }), 1_000);
+        let decided = |sleep| begin_sleeping(&sleep, &json!({ "params": {} }), 1_000);
         let within = |text: &str| decided(Sleep::For(text.to_owned()));
         assert_eq!(within("2s"), Decision::Sleep { until_ms: 3_000, delay_ms: Some(2_000) });
         assert_eq!(within("0s"), Decision::Done { output: None });

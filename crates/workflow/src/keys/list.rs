@@ -58,7 +58,7 @@ pub(super) const SECRET: &[Key] = &[
 pub(super) const PARAM: &[Key] = &[
     Key::new("type", &[Word], "what values may be")
         .default("string")
-        .words(&["string", "integer", "number", "boolean", "date", "datetime", "duration", "choice"]),
+        .words(&["string", "integer", "number", "boolean", "date", "datetime", "duration", "choice", "list"]),
     Key::new("description", &[Text], "what it is for"),
     Key::new(
         "default",

@@ -11,7 +11,7 @@ mod wait;
 use std::collections::HashMap;
 
 use crate::decide::{
-    Control, Decision, EndWithoutAttempt, Then, Wait, begin_sleep, decide_approval, decide_by_condition,
+    Control, Decision, EndWithoutAttempt, Then, Wait, begin_sleeping, decide_approval, decide_by_condition,
     decide_by_parents, decide_wait_for, expand,
 };
 use crate::join_rule::{EndColumns, JobEnd, JoinRule, ParentEnds};
@@ -196,7 +196,7 @@ fn decide(
         }
         Some(Then::Sleep(_)) if job.has_begun => Ok(Decision::Done { output: None }),
         Some(Then::Sleep(sleep)) => match read_values_of(connection, job, run_id, "`sleep`", uses, bytes)? {
-            Ok(values) => Ok(begin_sleep(sleep, &values, now_ms)),
+            Ok(values) => Ok(begin_sleeping(sleep, &values, now_ms)),
             Err(reason) => failed(reason),
         },
         Some(Then::WaitFor(wait_for)) => {
@@ -276,13 +276,14 @@ fn read_values_of(
 /// Counts how the parents of each job ended.
 fn read_parents(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<HashMap<i64, ParentEnds>> {
     let mut ends: HashMap<i64, ParentEnds> = HashMap::new();
+    let waiting: Vec<[Value<'_>; 1]> = job_ids.iter().map(|job_id| [(*job_id).into()]).collect();
     connection.query(
         "SELECT edges.child_id, parent.status, parent.allow_failure, parent.upstream_failed, count(*)
-         FROM job_dependencies AS edges
+         FROM {rows $1: id integer} AS waiting
+         JOIN job_dependencies AS edges ON {by edges.child_id = waiting.id}
          JOIN jobs AS parent ON {by parent.id = edges.parent_id}
-         WHERE edges.child_id {in $1}
          GROUP BY edges.child_id, parent.status, parent.allow_failure, parent.upstream_failed",
-        &[(&json_ids(job_ids)).into()],
+        &[Value::rows(&waiting)],
         &mut |row| {
             let columns = EndColumns {
                 status: row.parsed(1, JobStatus::parse)?,
