@@ -16,7 +16,7 @@ const FILES_PER_JOB: u64 = 4;
 const FILES_PER_JOB_MAX: u64 = 8;
 /// Files that the engine opens later: connections to the database, write-ahead logs, the process reaper, and files that
 /// are open for a moment.
-const FILES_OF_ENGINE: u64 = 40;
+const FILES_OF_ENGINE: u64 = 56;
 
 /// How many files were open at the first call. The engine opens the others.
 static OPEN_AT_FIRST_CALL: OnceLock<u64> = OnceLock::new();
@@ -123,7 +123,13 @@ mod tests {
                 Some(own + 1_200),
                 LimitPlan { soft: Some(own + 1_200), threads: 300 },
             ),
-            ("capped", 300, Some(1_024), Some(own + 403), LimitPlan { soft: None, threads: 243 }),
+            (
+                "capped",
+                300,
+                Some(1_024),
+                Some(own + 403),
+                LimitPlan { soft: None, threads: (1_024 - own) / FILES_PER_JOB },
+            ),
             (
                 "capped after it was raised",
                 300,
