@@ -48,6 +48,11 @@ pub fn run_steps(clock: &Clock, listener: &WakeUpListener, mut step: impl FnMut(
     }
 }
 
+/// Waits before a thread that has no listener tries something again. With a manual clock the wait is short.
+pub fn pause(clock: &Clock, pause: Duration) {
+    std::thread::sleep(clock.until(None, pause));
+}
+
 /// Waits for a wake-up, at most until `longest` after `began_us` of the clock's monotonic time.
 fn wait(clock: &Clock, listener: &WakeUpListener, began_us: i64, longest: Duration) -> WakeUps {
     loop {

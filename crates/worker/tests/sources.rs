@@ -42,11 +42,9 @@ fn only_the_crate_system_reads_a_clock_or_waits_for_a_time() {
     const FORBIDDEN: [&str; 7] =
         ["Instant", "SystemTime", "sleep(", "Condvar", "recv_timeout", "wait_timeout", "park_timeout"];
     /// Why a file may use some of them all the same.
-    const ALLOWED: [(&str, &[&str]); 4] = [
+    const ALLOWED: [(&str, &[&str]); 3] = [
         // An executor waits for a job without a time. `take_next` is the same without a wait.
         ("crates/worker/src/shared/prefetch_buffer.rs", &["Condvar"]),
-        // An attempt that has ended waits for a database that can't be read.
-        ("crates/worker/src/executor/conditions.rs", &["sleep("]),
         // Processes are outside of every simulation.
         ("crates/worker/src/kinds/shell/mod.rs", &["sleep("]),
         ("crates/worker/src/kinds/shell/watch.rs", &["sleep("]),

@@ -8,6 +8,7 @@ use windlass_db::error::Error;
 use windlass_engine::attempt_end::EndConditions;
 use windlass_engine::transition::Outcome;
 use windlass_engine::values::values;
+use windlass_system::steps::pause;
 
 /// How often the values are read if the database can't be used, with a pause between two tries.
 const READ_TRIES_MAX: u32 = 300;
@@ -35,7 +36,7 @@ pub(super) fn judge(attempt: &Attempt, outcome: Outcome) -> Outcome {
                     break;
                 }
                 // Not `Stop::wait`: an attempt at its timeout was asked to stop before.
-                std::thread::sleep(READ_PAUSE);
+                pause(attempt.clock(), READ_PAUSE);
             }
         }
     }

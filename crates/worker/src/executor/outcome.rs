@@ -30,8 +30,8 @@ fn explain_backstop(outcome: Outcome) -> Outcome {
     }
 }
 
-/// A success stays a success, and so does a job that was not needed. Only an attempt that was asked to stop may say that it did not start, because a handler
-/// could otherwise repeat it for ever.
+/// A success stays a success, and a skipped job stays skipped. Only an attempt that was asked to stop may say that it did
+/// not start, because a handler could otherwise repeat it for ever.
 fn apply_cause(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
     let repeat = repeat_of(&outcome);
     let error = match (&outcome, cause) {

@@ -89,12 +89,9 @@ impl Place {
                 summary: of_job,
                 reason: "",
             },
-            Place::Items => Known {
-                roots: &["params", "run", "jobs"],
-                run: RUN,
-                summary: "the names are params.NAME, run.id and jobs.NAME.output",
-                reason: "",
-            },
+            Place::Items => {
+                Known { roots: &["params", "run", "jobs"], run: RUN, summary: of_job, reason: "" }
+            }
             Place::Condition => Known {
                 roots: &["params", "run", "jobs"],
                 run: RUN,
