@@ -88,6 +88,8 @@ pub enum WaitsFor {
     Slot,
     /// A decision of the scheduler, whether it runs.
     Decision,
+    /// The end of the run that it has started.
+    Run,
 }
 
 impl WaitsFor {
@@ -97,13 +99,14 @@ impl WaitsFor {
         match self {
             WaitsFor::Slot => "slot",
             WaitsFor::Decision => "decision",
+            WaitsFor::Run => "run",
         }
     }
 
     /// Reads the spelling in the tables.
     #[must_use]
     pub fn parse(text: &str) -> Option<WaitsFor> {
-        [WaitsFor::Slot, WaitsFor::Decision].into_iter().find(|reason| reason.as_str() == text)
+        [WaitsFor::Slot, WaitsFor::Decision, WaitsFor::Run].into_iter().find(|reason| reason.as_str() == text)
     }
 }
 

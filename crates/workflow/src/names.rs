@@ -15,6 +15,8 @@ pub(crate) enum NameKind {
     Variable,
     Secret,
     Tag,
+    Workflow,
+    Output,
 }
 
 impl NameKind {
@@ -28,25 +30,37 @@ impl NameKind {
             NameKind::Variable => "variable",
             NameKind::Secret => "secret",
             NameKind::Tag => "tag",
+            NameKind::Workflow => "workflow",
+            NameKind::Output => "output",
         }
     }
 
     fn allows(self, c: char) -> bool {
         match self {
-            NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule | NameKind::Tag => {
+            NameKind::Job
+            | NameKind::Queue
+            | NameKind::Capability
+            | NameKind::Schedule
+            | NameKind::Tag
+            | NameKind::Workflow => {
                 c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
             }
-            NameKind::Param | NameKind::Variable | NameKind::Secret => c.is_ascii_alphanumeric() || c == '_',
+            NameKind::Param | NameKind::Variable | NameKind::Secret | NameKind::Output => c.is_ascii_alphanumeric() || c == '_',
         }
     }
 
     /// The rule for people.
     fn rule(self) -> &'static str {
         match self {
-            NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule | NameKind::Tag => {
+            NameKind::Job
+            | NameKind::Queue
+            | NameKind::Capability
+            | NameKind::Schedule
+            | NameKind::Tag
+            | NameKind::Workflow => {
                 "must begin with a letter or `_`, followed by letters, digits, `_`, `-` and `.`"
             }
-            NameKind::Param | NameKind::Variable | NameKind::Secret => {
+            NameKind::Param | NameKind::Variable | NameKind::Secret | NameKind::Output => {
                 "must begin with a letter or `_`, followed by letters, digits and `_`"
             }
         }

@@ -1,9 +1,13 @@
 //! What happens to a job that waits for a decision. Pure: the scheduler reads the values, asks here, and writes the
 //! answer to the tables.
 
+pub mod call;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use windlass_workflow::Expression;
+
+use call::Call;
 
 use crate::join_rule::{Join, JoinRule, ParentEnds};
 use crate::status::JobStatus;
@@ -15,6 +19,33 @@ pub struct Control {
     /// The job runs only if this holds. It is asked when the rule about its parents holds.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<Expression>,
+    /// What the scheduler does with a job that goes on, in place of making it claimable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<Then>,
+}
+
+/// What the scheduler does with a job that no worker executes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// It starts a run of another workflow.
+    Call(Call),
+}
+
+impl Control {
+    /// The names of the jobs whose values the decision reads, without duplicates.
+    #[must_use]
+    pub fn reads(&self) -> Vec<String> {
+        let of_condition = self.condition.iter().flat_map(|condition| condition.reads());
+        let mut names: Vec<String> = of_condition.map(|read| read.job).collect();
+        match &self.then {
+            Some(Then::Call(call)) => names.extend(call.reads.iter().cloned()),
+            None => (),
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
 }
 
 /// What happens to the job.

@@ -10,11 +10,18 @@ use crate::store::jobs::label;
 use crate::store::{Jobs, Runs};
 use std::collections::BTreeMap;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, first};
+use windlass_db::{Connection, Fragment, first};
 use windlass_system::wake_ups::WakeUps;
 
 /// The phase of the handlers that run always.
 const LAST_PHASE: i64 = 2;
+
+/// Whether an unfinished job goes on after it was asked to stop: until its process is gone, or the run that it has started is
+/// over.
+pub(crate) const IS_STOPPED_LATER: Fragment = Fragment {
+    name: "is_stopped_later",
+    sql: "(status IN ('RUNNING', 'FAILED') OR (status = 'WAITING' AND waits_for = 'run'))",
+};
 
 /// What a cancellation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,17 +104,16 @@ pub(super) fn stop_run(
     let (mut cancelled, mut stopping, mut counted) = (0, 0, 0);
     connection.query(
         "UPDATE jobs
-         SET cancel_requested_at = CASE WHEN status IN ('RUNNING', 'FAILED') THEN $2
-                                        ELSE cancel_requested_at END,
+         SET cancel_requested_at = CASE WHEN {is_stopped_later} THEN $2 ELSE cancel_requested_at END,
              cancel_at_once = $4,
-             last_error = CASE WHEN status IN ('RUNNING', 'FAILED') THEN last_error ELSE $3 END,
-             finished_at = CASE WHEN status IN ('RUNNING', 'FAILED') THEN finished_at ELSE $2 END,
+             last_error = CASE WHEN {is_stopped_later} THEN last_error ELSE $3 END,
+             finished_at = CASE WHEN {is_stopped_later} THEN finished_at ELSE $2 END,
              updated_at = $2,
-             status = CASE WHEN status IN ('RUNNING', 'FAILED') THEN status ELSE 'CANCELLED' END
+             status = CASE WHEN {is_stopped_later} THEN status ELSE 'CANCELLED' END
          WHERE run_id = $1 AND phase >= $5 AND phase <= $6
-           AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
-                OR ((status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))
-                    AND cancel_requested_at IS NULL))
+           AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')
+                OR (status = 'FAILED' AND finished_at IS NULL))
+           AND NOT ({is_stopped_later} AND cancel_requested_at IS NOT NULL)
          RETURNING status, phase",
         &[run_id.into(), now_ms.into(), error.into(), at_once.into(), phase.into(), last_phase.into()],
         &mut |row| {
@@ -160,7 +166,7 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
         connection,
         "UPDATE jobs
          SET status = 'CANCELLED', last_error = 'it was cancelled', updated_at = $2, finished_at = $2
-         WHERE id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
+         WHERE id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING') AND NOT {is_stopped_later}
          RETURNING run_id, name, allow_failure",
         &[job_id.into(), now_ms.into()],
         |row| {
@@ -184,7 +190,7 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
     }
     let asked_to_stop = connection.execute(
         "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
-         WHERE id = $1 AND (status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))
+         WHERE id = $1 AND {is_stopped_later} AND finished_at IS NULL
            AND cancel_requested_at IS NULL",
         &[job_id.into(), now_ms.into()],
     )?;
@@ -215,7 +221,7 @@ fn why_job_not_cancelled(connection: &mut dyn Connection, job_id: i64) -> Result
         })?;
     Ok(match known {
         None => Error::not_found(format!("job j{job_id}")),
-        Some((JobStatus::Running, label)) => {
+        Some((JobStatus::Running | JobStatus::Waiting, label)) => {
             Error::conflict(format!("cancel job {label}"), "it is being stopped already")
         }
         Some((status, label)) => {

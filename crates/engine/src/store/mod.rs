@@ -34,6 +34,7 @@ use windlass_system::random::Random;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUpListener, WakeUps};
 
 pub use apply::Applied;
+pub(crate) use cancel::IS_STOPPED_LATER;
 pub use cancel::{Cancellation, Urgency};
 pub use check::Problem;
 pub use claim::capabilities::WorkerCapabilities;
@@ -71,6 +72,7 @@ pub(crate) use registrations::versions::VERSION_COLUMNS;
 pub use registrations::{NewRegistration, RegisteredVersion, Registration, RegistrationChange};
 pub use restore::Restored;
 pub(crate) use runs::RUN_COLUMNS;
+pub use runs::children::ChildRun;
 pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy, TimeRange};
 pub(crate) use runs::list::{RUN_FILTER, RUN_SUMMARY};
 pub(crate) use runs::retry::AS_BEFORE_ITS_FIRST_ATTEMPT;

@@ -18,6 +18,10 @@ pub enum Place {
     AttemptEnd,
     /// The key of a `concurrency`, which is rendered before the run exists.
     ConcurrencyKey,
+    /// A value in the `params` of a job that calls a workflow.
+    CallParams,
+    /// An expression of `outputs`, which is evaluated when the run is over.
+    Outputs,
     /// A value in the `params` of a schedule, which makes the params of a run.
     Schedule,
 }
@@ -85,6 +89,9 @@ impl Place {
                           jobs.NAME.output",
                 reason: "",
             },
+            Place::CallParams | Place::Outputs => {
+                Known { roots: &["params", "run", "jobs"], run: RUN, summary: of_job, reason: "" }
+            }
             Place::ConcurrencyKey => Known {
                 roots: &["params", "run"],
                 run: &["workflow"],
@@ -111,9 +118,23 @@ impl Place {
         let known = self.known().run;
         let ends: &[&str] = match reader {
             Reader::Handler if known == RUN => RUN_END,
-            Reader::Handler | Reader::Job | Reader::Workflow => &[],
+            Reader::Handler | Reader::Job | Reader::Outputs | Reader::Workflow => &[],
         };
         known.iter().chain(ends).copied().collect()
+    }
+
+    /// Whether an expression that stands bare here must give true or false.
+    pub(crate) fn asks_a_condition(self) -> bool {
+        match self {
+            Place::Condition | Place::AttemptEnd => true,
+            Place::Workflow
+            | Place::Command
+            | Place::Environment
+            | Place::ConcurrencyKey
+            | Place::CallParams
+            | Place::Outputs
+            | Place::Schedule => false,
+        }
     }
 
     /// The advice about a name that no place knows.

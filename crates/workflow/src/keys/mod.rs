@@ -10,7 +10,7 @@ mod unknown;
 pub use crate::key::{InDefaults, Key, Table, TextKind, ValueType};
 use crate::kinds;
 pub use crate::support::{Accepted, Support};
-pub(crate) use list::{CONCURRENCY_KEY, IF, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF, WORKFLOW_ENV};
+pub(crate) use list::{CONCURRENCY_KEY, IF, OUTPUTS, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF, WORKFLOW_ENV};
 pub(crate) use unknown::find;
 
 /// Every key, with the table in which it stands. The keys of `[defaults]` are not repeated.
@@ -31,7 +31,7 @@ impl Table {
     /// The keys of the table, in the order in which messages list them.
     pub fn keys(self) -> impl Iterator<Item = &'static Key> {
         let (of_kinds, own): (&[&Key], &[Key]) = match self {
-            Table::Workflow => (&[], list::WORKFLOW),
+            Table::Workflow | Table::LocalWorkflow => (&[], list::WORKFLOW),
             Table::Param => (&[], list::PARAM),
             Table::Schedule => (&[], list::SCHEDULE),
             Table::Secret => (&[], list::SECRET),
@@ -39,7 +39,17 @@ impl Table {
             Table::Retry => (&[], list::RETRY),
             Table::Concurrency => (&[], list::CONCURRENCY),
         };
-        let is_there = move |key: &&Key| self != Table::Defaults || key.in_defaults == InDefaults::Yes;
+        let is_there = move |key: &&Key| match self {
+            Table::Defaults => key.in_defaults == InDefaults::Yes,
+            Table::LocalWorkflow => list::LOCAL_WORKFLOW.contains(&key.name()),
+            Table::Workflow
+            | Table::Param
+            | Table::Schedule
+            | Table::Secret
+            | Table::Job
+            | Table::Retry
+            | Table::Concurrency => true,
+        };
         of_kinds.iter().copied().chain(own).filter(is_there)
     }
 }

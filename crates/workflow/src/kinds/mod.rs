@@ -4,11 +4,14 @@
 //! payload for the worker, and how people are told what a job does. Nothing outside this folder knows the kinds, except
 //! the worker's handlers. `docs/contributing/adding-a-job-kind.md` shows how to add one.
 
+pub mod call;
 mod read;
 pub mod shell;
 mod summary;
 
 use serde::{Deserialize, Serialize};
+
+use call::Call;
 
 use crate::field::{KnownNames, WorkflowError};
 use crate::key::Key;
@@ -16,7 +19,7 @@ use crate::report::Findings;
 use crate::support::Support;
 use crate::template::Templates;
 use crate::tree::Entry;
-pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read};
+pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside};
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
 pub use summary::{Summary, SummaryText};
@@ -27,6 +30,8 @@ pub use summary::{Summary, SummaryText};
 pub enum Action {
     /// A script or a program.
     Shell(Shell),
+    /// A run of another workflow.
+    Call(Call),
 }
 
 impl Action {
@@ -41,6 +46,7 @@ impl Action {
     pub fn kind(&self) -> &'static str {
         match self {
             Action::Shell(_) => shell::KIND.name,
+            Action::Call(_) => call::KIND.name,
         }
     }
 
@@ -49,6 +55,7 @@ impl Action {
     pub fn payload(&self, uses: &[&str]) -> String {
         match self {
             Action::Shell(shell) => shell.payload(uses),
+            Action::Call(call) => call.payload(),
         }
     }
 
@@ -57,6 +64,16 @@ impl Action {
     pub fn summary(&self) -> Summary {
         match self {
             Action::Shell(shell) => shell.summary(),
+            Action::Call(call) => call.summary(),
+        }
+    }
+
+    /// Whether a worker claims and executes it. The scheduler does the others.
+    #[must_use]
+    pub fn is_claimed(&self) -> bool {
+        match self {
+            Action::Shell(_) => true,
+            Action::Call(_) => false,
         }
     }
 
@@ -64,6 +81,7 @@ impl Action {
     pub(crate) fn features(&self) -> Vec<(&'static str, Support, bool)> {
         match self {
             Action::Shell(shell) => shell.features(),
+            Action::Call(_) => Call::features(),
         }
     }
 
@@ -71,6 +89,7 @@ impl Action {
     pub(crate) fn secrets_read(&self) -> Vec<String> {
         match self {
             Action::Shell(shell) => shell.secrets_read(),
+            Action::Call(_) => Vec::new(),
         }
     }
 
@@ -78,6 +97,7 @@ impl Action {
     pub(crate) fn check(&self, names: &KnownNames<'_>) -> Result<Vec<usize>, WorkflowError> {
         match self {
             Action::Shell(shell) => shell.check(names),
+            Action::Call(call) => call.check(names),
         }
     }
 }
@@ -113,7 +133,7 @@ pub(crate) struct ActionKey {
 }
 
 /// All kinds, in the order in which messages list their keys.
-const KINDS: &[&Kind] = &[&shell::KIND];
+const KINDS: &[&Kind] = &[&shell::KIND, &call::KIND];
 
 /// What `[defaults]` says about the jobs of each kind that has such keys.
 #[derive(Debug, Default)]

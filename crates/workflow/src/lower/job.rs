@@ -138,6 +138,9 @@ fn complete<'t, 's>(
         findings.push(kinds::nothing_to_execute(entry));
     }
     let action = kinds::read(entry, &table.of_kinds, &defaults.kinds, &mut table.templates, findings);
+    if action.as_ref().is_some_and(|action| !action.is_claimed()) {
+        refuse_keys_of_workers(entry, findings);
+    }
     let (settings, defaults) = (table.settings, &defaults.settings);
     let mut retry = settings.retry.or(&defaults.retry).complete(findings);
     check_retry_condition(table.retry_condition, &retry, findings);
@@ -172,9 +175,49 @@ fn complete<'t, 's>(
         version: settings.version.or(defaults.version).unwrap_or(0),
         concurrency: settings.concurrency.or_else(|| defaults.concurrency.clone()),
     };
+    let job = if job.action.is_claimed() { job } else { without_keys_of_workers(job) };
     let requires = settings.requires.unwrap_or_default();
     let JobTable { needs, secrets, templates, .. } = table;
     UnresolvedJob { job, needs, secrets, requires, templates }
+}
+
+/// Keys of a job that say how a worker executes it.
+const KEYS_OF_WORKERS: [&str; 9] = [
+    "queue",
+    "priority",
+    "requires",
+    "version",
+    "on_interrupt",
+    "max_interruptions",
+    "concurrency",
+    "success_if",
+    "skip_if",
+];
+
+/// Reports keys without effect in a job that no worker executes.
+fn refuse_keys_of_workers(entry: &Entry<'_>, findings: &mut Findings) {
+    let Value::Table(parts) = &entry.node.value else { return };
+    let Some(action) = parts.iter().find(|part| kinds::is_action_key(&part.key)) else { return };
+    for part in parts.iter().filter(|part| KEYS_OF_WORKERS.contains(&part.key.as_ref())) {
+        let finding = kinds::useless_beside(part, action);
+        findings.push(finding.help("no worker executes this job; write the key into the jobs of the workflow"));
+    }
+}
+
+/// The job without what `[defaults]` says about workers.
+fn without_keys_of_workers(job: Job) -> Job {
+    let plain = Job::new(job.name.as_str(), job.action.clone());
+    Job {
+        queue: plain.queue,
+        priority: plain.priority,
+        on_interrupt: plain.on_interrupt,
+        max_interruptions: plain.max_interruptions,
+        requires: plain.requires,
+        version: plain.version,
+        concurrency: None,
+        retry: Retry { condition: None, ..job.retry },
+        ..job
+    }
 }
 
 fn capabilities(requirements: Option<&[Requirement]>) -> Vec<String> {

@@ -43,6 +43,8 @@ pub(super) fn resolve(
     let Declared { file, top, names, secrets } = *declared;
     let scope = |reader| Scope { file, params: &top.params, jobs: names, secrets, reader };
     template::check(&top.templates, &scope(Reader::Workflow), findings);
+    // These are evaluated when every job is over.
+    template::check(&top.outputs.templates, &scope(Reader::Outputs), findings);
     let handlers: Vec<Option<RunHandler>> = jobs.iter().map(|unresolved| unresolved.job.handler).collect();
     let mut indirect = Vec::new();
     for (reader, unresolved) in jobs.iter_mut().enumerate() {

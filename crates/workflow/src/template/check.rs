@@ -63,6 +63,7 @@ fn check_bare(text: &LookingUpText<'_>, scope: &Scope<'_>, reads: &mut Vec<Read>
     check_names(&lookups, text.text, 0, text, scope, reads, findings);
     // A name that does not exist has no type.
     if findings.count() == before
+        && text.place.asks_a_condition()
         && let Err(fault) = expression::check_condition(text.text, scope)
     {
         findings.push(finding(fault, text, scope, 0));

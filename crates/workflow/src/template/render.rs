@@ -4,7 +4,7 @@ use minijinja::value::{Serde, Value};
 use minijinja::{Error, ErrorKind};
 
 use super::split::{Piece, split};
-use crate::expression::{Lookup, environment, explain, lookups, shorten, to_text};
+use crate::expression::{Expression, Lookup, environment, explain, lookups, shorten, to_text};
 use crate::limits;
 
 /// Why a text could not be rendered. The message has names and no values, because values may be secret.
@@ -55,6 +55,24 @@ pub fn render(source: &str, context: &serde_json::Value) -> Result<String, Templ
         return Err(TemplateError { expression: None, message });
     }
     Ok(rendered)
+}
+
+/// The value of a text. A text that is one expression and nothing else gives the value of the expression; any other text
+/// is rendered.
+///
+/// # Errors
+/// As of [`render`].
+pub fn value(source: &str, context: &serde_json::Value) -> Result<serde_json::Value, TemplateError> {
+    if let Ok(pieces) = split(source)
+        && let [Piece::Expression(expression, _)] = pieces.as_slice()
+    {
+        let value = Expression::unchecked(expression.trim()).known_value(context);
+        return value.map_err(|error| TemplateError {
+            expression: Some(error.expression),
+            message: error.message,
+        });
+    }
+    render(source, context).map(serde_json::Value::from)
 }
 
 fn evaluate(expression: &str, values: &Value, context: &serde_json::Value) -> Result<String, String> {

@@ -84,6 +84,16 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: "a running `windlass serve` or `windlass worker` decides it",
     },
     Invariant {
+        rule: "a job that waits for a run has started it",
+        sql: "SELECT 'job j' || jobs.id || ' waits for a run, and attempt ' || jobs.attempt || ' has none' FROM jobs
+              WHERE jobs.status = 'WAITING' AND jobs.waits_for = 'run'
+                AND NOT EXISTS (SELECT 1 FROM runs
+                                WHERE runs.parent_job_id IS NOT NULL AND {by runs.parent_job_id = jobs.id}
+                                  AND {by runs.parent_attempt = jobs.attempt} AND {guard runs.call_open = 1})
+              LIMIT $1",
+        next_step: REPORT,
+    },
+    Invariant {
         rule: "a job has a finished_at exactly if it is finished",
         sql: "SELECT 'job j' || id || ' is ' || status || ', and its finished_at is '
                      || CASE WHEN finished_at IS NULL THEN 'NULL' ELSE 'set' END FROM jobs

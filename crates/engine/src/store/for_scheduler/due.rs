@@ -111,15 +111,19 @@ impl ForScheduler<'_> {
 static PROMOTE: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
-        ("status", "CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END"),
-        ("waits_for", "CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END"),
+        // The next attempt of a job that calls a workflow is a decision.
+        ("status", "CASE WHEN concurrency_key IS NULL AND kind <> 'workflow' THEN 'PENDING' ELSE 'WAITING' END"),
+        (
+            "waits_for",
+            "CASE WHEN kind = 'workflow' THEN 'decision' WHEN concurrency_key IS NOT NULL THEN 'slot' END",
+        ),
         ("delay_ms", "NULL"),
         ("priority", "{priority}"),
         ("updated_at", "$2"),
     ],
     from: None,
     condition: "id {in $1} AND {guard status = 'SCHEDULED'}",
-    returning: &["concurrency_key"],
+    returning: &["CASE WHEN kind <> 'workflow' THEN concurrency_key END", "CASE WHEN kind = 'workflow' THEN 1 ELSE 0 END"],
 };
 
 /// Returns how many jobs were promoted, and how many runs were stopped.
@@ -166,12 +170,16 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     if due.is_empty() {
         return Ok(0);
     }
-    let (mut promoted, mut keys_to_admit) = (0, Vec::new());
+    let (mut promoted, mut keys_to_admit, mut has_decisions) = (0, Vec::new(), false);
     connection.update_returning(&PROMOTE, &[(&json_ids(&due)).into(), now_ms.into()], &mut |row| {
         promoted += 1;
         keys_to_admit.extend(row.lossy_text(0)?);
+        has_decisions |= row.integer(1)? != 0;
         Ok(())
     })?;
+    if has_decisions {
+        connection.wake(WakeUps::DUE);
+    }
     admit(connection, &keys_to_admit, now_ms)?;
     Ok(promoted)
 }

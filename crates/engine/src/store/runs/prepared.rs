@@ -1,13 +1,14 @@
 //! Preparing a run: its definition and its jobs as texts, before the write lock is taken.
 
 use super::submit::NewRun;
-use crate::decide::Control;
+use crate::decide::call::Call;
+use crate::decide::{Control, Then};
 use crate::transition::Backoff;
 use serde::Serialize;
 use windlass_db::error::{Error, Result};
 use windlass_system::random::Random;
 use windlass_workflow::model::OnFull;
-use windlass_workflow::{Job, Workflow, hash_of_stored};
+use windlass_workflow::{Action, Job, Workflow, hash_of_stored};
 
 /// Everything about a run that can be computed before the write lock is taken. For a large workflow this is most of
 /// the work.
@@ -51,11 +52,14 @@ impl PreparedRun {
         workflow.check().map_err(|error| {
             Error::invalid(format!("submit workflow `{}`", workflow.name), error.to_string())
         })?;
+        workflow.check_calls_are_complete().map_err(|error| {
+            Error::invalid(format!("submit workflow `{}`", workflow.name), error.to_string())
+        })?;
         let mut keys_to_admit = Vec::new();
         let mut jobs = Vec::with_capacity(workflow.jobs.len());
         for job in &workflow.jobs {
             let concurrency_key = concurrency_key(run, job)?;
-            let control = control(job)?;
+            let control = control(workflow, job)?;
             let is_ready = job.needs.is_empty() && job.handler.is_none() && control.is_none();
             keys_to_admit.extend(concurrency_key.clone().filter(|_key| is_ready));
             jobs.push(PreparedJob {
@@ -86,9 +90,23 @@ fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
 }
 
 /// What the scheduler decides before the job runs, as JSON.
-fn control(job: &Job) -> Result<Option<String>> {
-    let control = Control { condition: job.condition.clone() };
+fn control(workflow: &Workflow, job: &Job) -> Result<Option<String>> {
+    let control = Control { condition: job.condition.clone(), then: then(workflow, job) };
     if control == Control::default() { Ok(None) } else { to_json(&control).map(Some) }
+}
+
+/// What the scheduler does with a job that no worker executes.
+fn then(workflow: &Workflow, job: &Job) -> Option<Then> {
+    match &job.action {
+        Action::Shell(_) => None,
+        Action::Call(call) => Some(Then::Call(Call {
+            // Every call has its workflow: this was checked.
+            workflow: call.called?,
+            params: call.params.clone(),
+            reads: job.uses.iter().map(|index| workflow.jobs[*index].name.clone()).collect(),
+            dir: call.dir.clone(),
+        })),
+    }
 }
 
 /// The spelling in the tables.

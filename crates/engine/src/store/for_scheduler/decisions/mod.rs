@@ -3,9 +3,14 @@
 //! The rows are read and changed in one transaction that holds the locks of their runs. So nothing that a decision depends
 //! on can change in between, and of two schedulers the second one finds no row that waits.
 
+mod calls;
+pub(in crate::store) mod ended_calls;
+
 use std::collections::HashMap;
 
-use crate::decide::{Control, Decision, EndWithoutAttempt, decide_by_condition, decide_by_parents};
+use calls::{CalledWorkflows, Caller, NewChild, start_calls};
+
+use crate::decide::{Control, Decision, EndWithoutAttempt, Then, decide_by_condition, decide_by_parents};
 use crate::join_rule::{EndColumns, JobEnd, JoinRule, ParentEnds};
 use crate::status::JobStatus;
 use crate::store::claim::ready::release;
@@ -36,6 +41,7 @@ struct WaitingJob {
     is_handler: bool,
     join_rule: JoinRule,
     parents: ParentEnds,
+    caller: Caller,
     /// What is decided, or why the row can't be read.
     control: std::result::Result<Control, String>,
 }
@@ -57,19 +63,19 @@ impl ForScheduler<'_> {
         if waiting.is_empty() {
             return Ok(0);
         }
-        let now_ms = self.store.clock.now_ms();
+        let (now_ms, random) = (self.store.clock.now_ms(), self.store.random.clone());
         self.store.write("decide about jobs", Evidence::Repeat, move |connection| {
             lock_runs_of(connection, &waiting)?;
             let jobs = read_waiting(connection, &waiting)?;
-            let (mut decisions, mut bytes) = (Vec::new(), 0);
+            let mut reading = Reading { bytes: 0, called: CalledWorkflows::new(&random) };
+            let mut decisions = Vec::new();
             for job in &jobs {
-                if bytes >= TRANSACTION_BYTES_MAX {
+                if reading.bytes >= TRANSACTION_BYTES_MAX || reading.called.is_full() {
                     break;
                 }
-                decisions.push((job, decide(connection, job, &mut bytes)?));
+                decisions.push((job, decide(connection, job, &mut reading)?));
             }
-            carry_out(connection, &decisions, now_ms)?;
-            Ok(decisions.len() as i64)
+            carry_out(connection, decisions, now_ms)
         })
     }
 }
@@ -79,7 +85,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     let mut parents = read_parents(connection, job_ids)?;
     all(
         connection,
-        "SELECT id, run_id, phase, join_rule, control FROM jobs
+        "SELECT id, run_id, phase, join_rule, control, attempt, timeout_ms, root_run_id FROM jobs
          WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'decision' ORDER BY id",
         &[(&json_ids(job_ids)).into()],
         |row| {
@@ -98,28 +104,52 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 is_handler: row.integer(2)? > 0,
                 join_rule,
                 parents: parents.remove(&id).unwrap_or_default(),
+                caller: Caller {
+                    attempt: row.integer(5)?,
+                    timeout_ms: row.optional_integer(6)?,
+                    root_run_id: row.optional_integer(7)?,
+                },
                 control,
             })
         },
     )
 }
 
-/// Decides about a job. Adds the bytes of the values that were read to `bytes`.
-fn decide(connection: &mut dyn Connection, job: &WaitingJob, bytes: &mut usize) -> Result<Decision> {
-    let failed = |reason: String| Ok(Decision::End(EndWithoutAttempt::failed(reason)));
+/// What one transaction has read.
+struct Reading<'r> {
+    /// The bytes of values.
+    bytes: usize,
+    called: CalledWorkflows<'r>,
+}
+
+/// What happens to a job, with the run that it starts.
+enum Decided {
+    Only(Decision),
+    Call(Box<NewChild>),
+}
+
+/// Decides about a job.
+fn decide(
+    connection: &mut dyn Connection,
+    job: &WaitingJob,
+    reading: &mut Reading<'_>,
+) -> Result<Decided> {
+    let failed = |reason: String| Ok(Decided::Only(Decision::End(EndWithoutAttempt::failed(reason))));
     let control = match &job.control {
         Ok(control) => control,
         Err(error) => return failed(format!("the row can't be read: its control is invalid: {error}")),
     };
     if let Some(end) = decide_by_parents(job.join_rule, job.parents) {
-        return Ok(Decision::End(end));
+        return Ok(Decided::Only(Decision::End(end)));
     }
-    let (Some(condition), Some(run_id)) = (&control.condition, job.run_id) else { return Ok(Decision::GoOn) };
-    let mut names: Vec<String> = condition.reads().into_iter().map(|read| read.job).collect();
-    names.dedup();
+    let Some(run_id) = job.run_id else { return Ok(Decided::Only(Decision::GoOn)) };
+    if *control == Control::default() {
+        return Ok(Decided::Only(Decision::GoOn));
+    }
+    let names = control.reads();
     let jobs = read_values(connection, run_id, &names)?;
     let read: usize = jobs.iter().map(|job| job.output.as_ref().map_or(0, String::len)).sum();
-    *bytes += read;
+    reading.bytes += read;
     if read > DECISION_BYTES_MAX {
         let names = names.join(", ");
         return failed(format!(
@@ -128,10 +158,21 @@ fn decide(connection: &mut dyn Connection, job: &WaitingJob, bytes: &mut usize) 
     }
     let run = read_context(connection, run_id)?;
     let end = if job.is_handler { read_end(connection, run_id)? } else { None };
-    Ok(match values(&run, end.as_ref(), jobs) {
-        Ok(values) => decide_by_condition(condition, &values),
-        Err(reason) => Decision::End(EndWithoutAttempt::failed(reason)),
-    })
+    let values = match values(&run, end.as_ref(), jobs) {
+        Ok(values) => values,
+        Err(reason) => return failed(reason),
+    };
+    let decision = match &control.condition {
+        Some(condition) => decide_by_condition(condition, &values),
+        None => Decision::GoOn,
+    };
+    match (&control.then, decision) {
+        (Some(Then::Call(call)), Decision::GoOn) => {
+            let child = reading.called.prepare(connection, job, run_id, call, &run, &values)?;
+            Ok(child.map_or_else(|end| Decided::Only(Decision::End(end)), |child| Decided::Call(Box::new(child))))
+        }
+        (_, decision) => Ok(Decided::Only(decision)),
+    }
 }
 
 /// Counts how the parents of each job ended.
@@ -164,27 +205,31 @@ fn read_parents(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Hash
     Ok(ends)
 }
 
+/// Writes the decisions. Returns how many there are.
 fn carry_out(
     connection: &mut dyn Connection,
-    decisions: &[(&WaitingJob, Decision)],
+    decisions: Vec<(&WaitingJob, Decided)>,
     now_ms: i64,
-) -> Result<()> {
-    let (mut go_on, mut ends) = (Vec::new(), Vec::new());
-    for (job, decision) in decisions {
-        match decision {
-            Decision::GoOn => go_on.push(job.id),
-            Decision::End(end) => ends.push((job.id, end)),
+) -> Result<i64> {
+    let count = decisions.len() as i64;
+    // The first decision of a run starts it, as a first claim does.
+    start_runs(connection, decisions.iter().filter_map(|(job, _decided)| job.run_id).collect(), now_ms)?;
+    let (mut go_on, mut ends, mut children) = (Vec::new(), Vec::new(), Vec::new());
+    for (job, decided) in decisions {
+        match decided {
+            Decided::Only(Decision::GoOn) => go_on.push(job.id),
+            Decided::Only(Decision::End(end)) => ends.push((job.id, end)),
+            Decided::Call(child) => children.push(*child),
         }
     }
-    // The first decision of a run starts it, as a first claim does.
-    start_runs(connection, decisions.iter().filter_map(|(job, _decision)| job.run_id).collect(), now_ms)?;
     let keys = let_go_on(connection, &go_on, now_ms)?;
     admit(connection, &keys, now_ms)?;
+    start_calls(connection, &children, now_ms)?;
     let ended = write_ends(connection, &ends, now_ms)?;
     let propagated = propagate(connection, &ended, None, now_ms)?;
     release(connection, &propagated.promoted.ready, now_ms)?;
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
-    Ok(())
+    Ok(count)
 }
 
 /// Moves decided jobs on.
@@ -236,7 +281,7 @@ static END: UpdateReturning = UpdateReturning {
 
 fn write_ends(
     connection: &mut dyn Connection,
-    ends: &[(i64, &EndWithoutAttempt)],
+    ends: &[(i64, EndWithoutAttempt)],
     now_ms: i64,
 ) -> Result<Vec<Ended>> {
     if ends.is_empty() {
