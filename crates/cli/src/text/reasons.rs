@@ -94,6 +94,14 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::Runs { worker_id, process, stopping } => {
             runs(job, *worker_id, process.as_ref(), *stopping, now_ms, global)
         }
+        Reason::WaitsForRun { run_id, workflow, status, stopping } => {
+            let run = format!("run {run_id} of `{}`, which is {status}", printable(workflow));
+            let shown = global.hint(&format!("inspect {run_id}"));
+            match stopping {
+                true => format!("It is stopping: it waits for the end of {run}; `{shown}` shows its jobs."),
+                false => format!("It waits for {run}; `{shown}` shows its jobs."),
+            }
+        }
         Reason::WaitsForEndOfRun => "It is a handler: it waits for the jobs of its run to end.".to_owned(),
         Reason::WaitsForDecision => {
             "The jobs that it needs have ended. The scheduler decides next whether it runs.".to_owned()

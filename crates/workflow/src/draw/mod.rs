@@ -9,7 +9,8 @@ mod text;
 
 use crate::graph::Graph;
 use crate::limits;
-use crate::model::{When, Workflow};
+use crate::kinds::Action;
+use crate::model::{Job, When, Workflow};
 
 /// A graph to draw: the jobs of a workflow, or the jobs of a run with their statuses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl Drawing {
             .map(|job| Node {
                 name: job.name.clone(),
                 status: None,
-                detail: job.description.clone(),
+                detail: called(job).or_else(|| job.description.clone()),
                 when: (job.when != When::default()).then(|| job.when.name().to_owned()),
                 group: job.handler.map(|handler| handler.key().to_owned()),
             })
@@ -154,6 +155,14 @@ impl Drawing {
             layers.push(rest);
         }
         layers
+    }
+}
+
+/// What a job calls, in place of its description.
+fn called(job: &Job) -> Option<String> {
+    match &job.action {
+        Action::Call(call) => Some(format!("workflow {}", call.workflow)),
+        Action::Shell(_) => None,
     }
 }
 

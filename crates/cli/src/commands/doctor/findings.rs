@@ -257,6 +257,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::WorkersBusy { .. }
         | Reason::Behind(_)
         | Reason::Runs { .. }
+        | Reason::WaitsForRun { .. }
         | Reason::WaitsForDecision
         | Reason::WaitsForEndOfRun
         | Reason::Over(_) => false,

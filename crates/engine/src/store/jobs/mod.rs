@@ -238,6 +238,24 @@ impl Jobs<'_> {
         })
     }
 
+    /// Every job of the runs below a run that changed at an instant or later.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn changed_below(&self, run_id: i64, since_ms: i64) -> Result<Vec<Job>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT {job_columns} FROM jobs
+                 WHERE run_id {in SELECT id FROM runs WHERE root_run_id IS NOT NULL AND root_run_id = $1}
+                   AND updated_at >= $2
+                 ORDER BY updated_at, id",
+                &[run_id.into(), since_ms.into()],
+                read_job,
+            )
+        })
+    }
+
     /// The edges of a run: (parent, child) by job id.
     ///
     /// # Errors

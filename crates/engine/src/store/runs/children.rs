@@ -22,6 +22,10 @@ pub struct ChildRun {
     pub parent_job_id: i64,
     /// The attempt of the job.
     pub parent_attempt: i64,
+    /// The run of the job.
+    pub parent_run_id: Option<i64>,
+    /// The name of the job.
+    pub parent_name: Option<String>,
 }
 
 impl Runs<'_> {
@@ -52,8 +56,10 @@ impl Runs<'_> {
         self.store.read(|connection| {
             all(
                 connection,
-                "SELECT id, workflow, status, parent_job_id, parent_attempt FROM runs
-                 WHERE root_run_id IS NOT NULL AND root_run_id = $1 AND id > $2 ORDER BY id LIMIT $3",
+                "SELECT runs.id, runs.workflow, runs.status, runs.parent_job_id, runs.parent_attempt, jobs.run_id, jobs.name
+                 FROM runs LEFT JOIN jobs ON {by jobs.id = runs.parent_job_id}
+                 WHERE runs.root_run_id IS NOT NULL AND runs.root_run_id = $1 AND runs.id > $2
+                 ORDER BY runs.id LIMIT $3",
                 &[run_id.into(), after.into(), limit.into()],
                 |row| {
                     Ok(ChildRun {
@@ -62,6 +68,8 @@ impl Runs<'_> {
                         status: row.parsed(2, RunStatus::parse)?,
                         parent_job_id: row.integer(3)?,
                         parent_attempt: row.integer(4)?,
+                        parent_run_id: row.optional_integer(5)?,
+                        parent_name: row.lossy_text(6)?,
                     })
                 },
             )

@@ -243,6 +243,14 @@ impl<'f> AccessPath<'f> {
         }
     }
 
+    /// The values for [`AccessPath::last_id_sql`].
+    fn values_of_range(&self) -> Vec<Value<'_>> {
+        match self {
+            AccessPath::Children(..) => vec![],
+            other => other.values(),
+        }
+    }
+
     fn values(&self) -> Vec<Value<'_>> {
         match self {
             AccessPath::Id => vec![],
@@ -369,7 +377,7 @@ fn lowest_id_searched(
     let rows_before = SEARCH_MAX / paths.len() as i64 - 1;
     let range = [ids.from.into(), ids.below.into(), rows_before.into()];
     let queries: Vec<PlainQuery<'_>> =
-        paths.iter().map(|path| (path.last_id_sql(), [range.to_vec(), path.values()].concat())).collect();
+        paths.iter().map(|path| (path.last_id_sql(), [range.to_vec(), path.values_of_range()].concat())).collect();
     let floors = rows_of_each(connection, &queries, |row| row.integer(0))?;
     Ok(floors.into_iter().flatten().max())
 }
