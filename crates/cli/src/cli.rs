@@ -12,8 +12,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::GlobalOptions;
 use crate::commands::{
-    apply, bench, cancel, completions, db, doctor, enqueue, graph, inspect, jobs, logs, queue, resume, retry,
-    run, runs, schedule, serve, stats, submit, validate, watch, why, worker, workflows,
+    apply, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs, logs,
+    queue, resume, retry, run, runs, schedule, serve, stats, submit, validate, watch, why, worker, workflows,
 };
 use crate::output;
 
@@ -50,7 +50,10 @@ pub(crate) enum Command {
     Retry(retry::RetryArgs),
     Enqueue(enqueue::EnqueueArgs),
     Queue(queue::QueueArgs),
+    Init(init::InitArgs),
+    Import(import::ImportArgs),
     Validate(validate::ValidateArgs),
+    Fmt(fmt::FmtArgs),
     Graph(graph::GraphArgs),
     Apply(apply::ApplyArgs),
     Workflows(workflows::WorkflowsArgs),
@@ -76,7 +79,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("Observe", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
     ("Control", &["cancel", "retry", "enqueue", "queue", "schedule"]),
-    ("Write workflows", &["validate", "graph", "apply", "workflows"]),
+    ("Write workflows", &["init", "validate", "fmt", "graph", "import", "apply", "workflows"]),
     ("Maintain", &["doctor", "bench", "db", "completions"]),
 ];
 

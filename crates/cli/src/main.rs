@@ -27,8 +27,8 @@ use std::process::ExitCode;
 use crate::arguments::LogFormat;
 use crate::cli::{Cli, Command};
 use crate::commands::{
-    apply, bench, cancel, completions, db, doctor, enqueue, graph, inspect, jobs, logs, queue, resume, retry,
-    run, runs, schedule, serve, stats, submit, validate, watch, why, worker, workflows,
+    apply, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs, logs,
+    queue, resume, retry, run, runs, schedule, serve, stats, submit, validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
 
@@ -67,6 +67,9 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Enqueue(args) => enqueue::execute(&global, args),
         Command::Queue(args) => queue::execute(&global, &args),
         Command::Validate(args) => validate::execute(&global, &args),
+        Command::Fmt(args) => fmt::execute(&args),
+        Command::Init(args) => init::execute(&args),
+        Command::Import(args) => import::execute(&args),
         Command::Graph(args) => graph::execute(&global, &args),
         Command::Apply(args) => apply::execute(&global, &args),
         Command::Workflows(args) => workflows::execute(&global, &args),

@@ -242,6 +242,9 @@ CREATE TABLE jobs (
     handles              {text} CHECK (handles IS NULL OR handles = 'SUCCESSFUL' OR handles = 'FAILED' OR handles = 'CANCELLED'),
     -- The run at the top of all calls, if its own run was started by a job.
     root_run_id          {integer},
+    -- When the scheduler decided that the job runs. A SCHEDULED job that has a `control` and is not decided goes to the
+    -- scheduler when its time comes: it sleeps. A decided one is retried, and goes to the workers.
+    decided_at           {integer},
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
     CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)

@@ -66,6 +66,12 @@ impl Outcome {
 pub enum Repeat {
     /// It is retried up to `max_attempts`.
     Allowed,
+    /// It is retried up to `max_attempts`, and the next attempt starts no earlier than the job's service asks for. The
+    /// wait is at most `max_delay`.
+    NotWithin {
+        /// The shortest wait, in milliseconds.
+        wait_ms: i64,
+    },
     /// It is never retried, because it would fail again.
     Pointless,
 }
@@ -117,6 +123,12 @@ impl Backoff {
         let spread = 1.0 + self.jitter.clamp(0.0, 1.0) * (2.0 * chance - 1.0);
         // The value is finite and not negative, so the conversion only rounds.
         (grown * spread).min(longest).round() as i64
+    }
+
+    /// The same, and at least `shortest_ms`, unless that is more than `max_delay`.
+    fn wait_of_at_least_ms(&self, shortest_ms: i64, failures: i64, chance: f64) -> i64 {
+        let longest_ms = self.max_delay_ms.clamp(0, DELAY_MAX_MS);
+        self.wait_ms(failures, chance).max(shortest_ms.min(longest_ms))
     }
 }
 
@@ -242,10 +254,15 @@ fn after_failure(
 ) -> Transition {
     let failures = retry_state.failures.saturating_add(1);
     let failed = Transition { failures, last_error: Some(error), record: Some(record), ..failed };
-    if repeat == Repeat::Pointless || failures >= retry_state.max_attempts {
+    let shortest_ms = match repeat {
+        Repeat::Pointless => return failed,
+        Repeat::Allowed => 0,
+        Repeat::NotWithin { wait_ms } => wait_ms,
+    };
+    if failures >= retry_state.max_attempts {
         return failed;
     }
-    let delay_ms = retry_state.backoff.wait_ms(failures, chance);
+    let delay_ms = retry_state.backoff.wait_of_at_least_ms(shortest_ms, failures, chance);
     Transition { status: JobStatus::Scheduled, delay_ms: Some(delay_ms), ..failed }
 }
 
@@ -335,6 +352,21 @@ mod tests {
         assert_eq!((given_up.status, given_up.failures), (JobStatus::Failed, 3));
         let pointless = after_attempt(&retry_state(), failed(Repeat::Pointless), 0.5);
         assert_eq!((pointless.status, pointless.delay_ms), (JobStatus::Failed, None));
+    }
+
+    #[test]
+    fn a_service_can_ask_for_a_longer_wait_up_to_the_maximum() {
+        let asked = |wait_ms| {
+            let outcome = failed(Repeat::NotWithin { wait_ms });
+            after_attempt(&retry_state(), outcome, 0.5).delay_ms
+        };
+        assert_eq!(asked(100), Some(300), "the backoff is longer");
+        assert_eq!(asked(400), Some(400));
+        assert_eq!(asked(60_000), Some(500), "max_delay");
+        assert_eq!(asked(i64::MIN), Some(300));
+        let last = RetryState { failures: 2, ..retry_state() };
+        let given_up = after_attempt(&last, failed(Repeat::NotWithin { wait_ms: 1 }), 0.5);
+        assert_eq!((given_up.status, given_up.delay_ms), (JobStatus::Failed, None));
     }
 
     #[test]

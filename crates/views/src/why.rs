@@ -28,6 +28,7 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
     match reason {
         Reason::WaitsForParents(_) => "waits_for_parents",
         Reason::WaitsForTime { .. } => "waits_for_time",
+        Reason::Sleeps { .. } => "sleeps",
         Reason::NoScheduler => "no_scheduler",
         Reason::QueuePaused(_) => "queue_paused",
         Reason::NoWorker { .. } => "no_worker",

@@ -23,8 +23,8 @@ mod threads;
 mod worker;
 
 pub use handler::{
-    Attempt, Handler, Handlers, LOG_MAX_BYTES, LOG_MAX_LINES, LOG_TAIL_BYTES, LOG_TAIL_LINES, OutputLog,
-    Stop, StopCause, failed, failed_for_good,
+    Attempt, Handler, Handlers, LOG_MAX_BYTES, LOG_MAX_LINES, LOG_TAIL_BYTES, LOG_TAIL_LINES, LinkLocal,
+    OutputLog, Stop, StopCause, failed, failed_for_good,
 };
 pub use kinds::open_files;
 pub use options::{THREADS_MAX, WorkerOptions};

@@ -1,5 +1,6 @@
 //! How a worker works.
 
+use crate::handler::LinkLocal;
 use windlass_db::error::{Error, Result};
 use windlass_engine::store::Scope;
 
@@ -27,6 +28,8 @@ pub struct WorkerOptions {
     pub grace_ms: i64,
     /// How long it waits for a database that can't be used, in milliseconds. `None` means for ever.
     pub patience_ms: Option<i64>,
+    /// Whether jobs of the kind `http` may connect to link-local addresses.
+    pub link_local: LinkLocal,
 }
 
 impl Default for WorkerOptions {
@@ -40,6 +43,7 @@ impl Default for WorkerOptions {
             lease_ms: 30_000,
             grace_ms: 5_000,
             patience_ms: None,
+            link_local: LinkLocal::Refused,
         }
     }
 }

@@ -135,14 +135,14 @@ fn unknown(job: &Job, call: &Call, reason: &'static str) -> CallError {
 fn own_calls(workflow: &Workflow) -> impl Iterator<Item = (&Job, &Call)> {
     workflow.jobs.iter().filter_map(|job| match &job.action {
         Action::Call(call) => Some((job, call)),
-        Action::Shell(_) => None,
+        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) => None,
     })
 }
 
 fn call_of(job: &mut Job) -> Option<&mut Call> {
     match &mut job.action {
         Action::Call(call) => Some(call),
-        Action::Shell(_) => None,
+        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) => None,
     }
 }
 
@@ -189,7 +189,7 @@ pub fn bind(
     let mut supplied = Vec::with_capacity(given.len());
     for (name, value) in given {
         let value = match value {
-            Json::String(text) => template::value(text, values)
+            Json::String(text) => template::render_json(text, values)
                 .map_err(|error| CallParamsError::Template { name: name.clone(), error })?,
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => value.clone(),
         };
@@ -202,7 +202,13 @@ pub fn bind(
 fn supply(declared: &[Param], name: &str, value: Json) -> Supplied {
     let kind = declared.iter().find(|param| param.name == name).map(|param| param.kind);
     let is_text = match kind {
-        Some(ParamKind::String | ParamKind::Date | ParamKind::Choice) => true,
+        Some(
+            ParamKind::String
+            | ParamKind::Date
+            | ParamKind::Choice
+            | ParamKind::Datetime
+            | ParamKind::Duration,
+        ) => true,
         Some(ParamKind::Integer | ParamKind::Number | ParamKind::Boolean) | None => false,
     };
     match value {

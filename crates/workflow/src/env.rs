@@ -34,7 +34,7 @@ pub(crate) fn read<'t>(
         if !check_not_reserved(variable, findings) {
             continue;
         }
-        if let Some(text) = read_value(variable, findings) {
+        if let Some(text) = value(variable, findings) {
             templates.add(&variable.node, key);
             env.insert(variable.key.to_string(), text);
         }
@@ -53,7 +53,8 @@ pub(crate) fn check_not_reserved(variable: &Entry<'_>, findings: &mut Findings) 
     !is_reserved
 }
 
-fn read_value(variable: &Entry<'_>, findings: &mut Findings) -> Option<String> {
+/// Reads a value as text: a string, a number or a boolean.
+pub(crate) fn value(variable: &Entry<'_>, findings: &mut Findings) -> Option<String> {
     let what = expect::quoted(variable);
     match &variable.node.value {
         Value::Text(_) => expect::text(&variable.node, &what, findings).map(str::to_owned),

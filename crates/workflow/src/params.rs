@@ -1,10 +1,10 @@
 //! The parameters of a workflow, and the values that a run gets for them.
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{limits, suggest};
+use crate::{duration, limits, suggest};
 
 /// A typed parameter of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,10 @@ pub enum ParamKind {
     Boolean,
     /// A day, `YYYY-MM-DD`.
     Date,
+    /// A time with its offset, as in RFC 3339.
+    Datetime,
+    /// A duration with units, like `1h 30m`.
+    Duration,
     /// One of a list of texts.
     Choice,
 }
@@ -169,15 +173,22 @@ pub(crate) fn convert(param: &Param, supplied: Supplied) -> Result<Value, String
             number.as_f64().filter(|number| number.is_finite()).ok_or_else(must).map(|_| json)
         }
         (ParamKind::Boolean, Value::Bool(_)) => Ok(json),
-        (ParamKind::String | ParamKind::Date | ParamKind::Choice, Value::String(text)) => {
-            convert_text(param, text.clone())
-        }
+        (
+            ParamKind::String
+            | ParamKind::Date
+            | ParamKind::Datetime
+            | ParamKind::Duration
+            | ParamKind::Choice,
+            Value::String(text),
+        ) => convert_text(param, text.clone()),
         (
             ParamKind::String
             | ParamKind::Integer
             | ParamKind::Number
             | ParamKind::Boolean
             | ParamKind::Date
+            | ParamKind::Datetime
+            | ParamKind::Duration
             | ParamKind::Choice,
             other,
         ) => Err(format!("{}, not {}", must(), json_kind(other))),
@@ -200,6 +211,8 @@ fn convert_text(param: &Param, text: String) -> Result<Value, String> {
             _ => Err(must()),
         },
         ParamKind::Date => read_date(&text),
+        ParamKind::Datetime => read_datetime(text.trim()),
+        ParamKind::Duration => read_duration(text.trim()),
         ParamKind::Choice if param.choices.contains(&text) => Ok(Value::from(text)),
         ParamKind::Choice => {
             let mut budget = limits::CHOICES;
@@ -234,6 +247,25 @@ fn read_date(text: &str) -> Result<Value, String> {
     }
 }
 
+/// Reads an instant. It keeps its offset, because `date` shows it as local time.
+fn read_datetime(text: &str) -> Result<Value, String> {
+    let joined = match text.as_bytes().get(10) {
+        Some(b' ' | b't') if text.is_char_boundary(10) => format!("{}T{}", &text[..10], &text[11..]),
+        _ => text.to_owned(),
+    };
+    match DateTime::parse_from_rfc3339(&joined) {
+        Ok(_) => Ok(Value::from(joined)),
+        Err(_) => Err(format!("must be {}", expectation(ParamKind::Datetime))),
+    }
+}
+
+fn read_duration(text: &str) -> Result<Value, String> {
+    match duration::parse_ms(text) {
+        Ok(_) => Ok(Value::from(text)),
+        Err(reason) => Err(format!("must be {}: {reason}", expectation(ParamKind::Duration))),
+    }
+}
+
 /// What a value of this type looks like, for people.
 pub(crate) fn expectation(kind: ParamKind) -> &'static str {
     match kind {
@@ -242,6 +274,10 @@ pub(crate) fn expectation(kind: ParamKind) -> &'static str {
         ParamKind::Number => "a number",
         ParamKind::Boolean => "true or false",
         ParamKind::Date => "a date like 2026-01-31",
+        ParamKind::Datetime => {
+            "a time with its offset like 2026-01-31T12:00:00Z or 2026-01-31T12:00:00+01:00"
+        }
+        ParamKind::Duration => "a duration like 90s or 1h 30m",
         ParamKind::Choice => "one of its choices",
     }
 }

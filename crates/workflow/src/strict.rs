@@ -106,6 +106,12 @@ impl<'t, 's> Table<'t, 's> {
         Some(texts)
     }
 
+    /// `true` or `false`.
+    pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
+        let entry = self.entry(key)?;
+        expect::boolean(entry, self.findings)
+    }
+
     /// The value as a whole number.
     pub fn integer(&mut self, key: &'static str, allowed: RangeInclusive<i64>) -> Option<i64> {
         let entry = self.entry(key)?;

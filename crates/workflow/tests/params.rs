@@ -14,7 +14,9 @@ fn all_kinds() -> Vec<Param> {
     declared(
         "s = { default = 'x' }\ni = { type = 'integer', default = 1 }\nn = { type = 'number', default = 1 }\n\
          b = { type = 'boolean', default = false }\nd = { type = 'date', default = 2026-01-31 }\n\
-         c = { choices = ['red', 'green'], default = 'red' }",
+         c = { choices = ['red', 'green'], default = 'red' }\n\
+         t = { type = 'datetime', default = 2026-01-31 12:00:00Z }\n\
+         u = { type = 'duration', default = '90s' }",
     )
 }
 
@@ -40,6 +42,10 @@ fn text_is_parsed_as_the_declared_type() {
         ("b", "true", json!(true)),
         ("d", "2024-02-29", json!("2024-02-29")),
         ("c", "green", json!("green")),
+        ("t", " 2026-01-31T12:00:00+01:00", json!("2026-01-31T12:00:00+01:00")),
+        ("t", "2026-01-31 12:00:00.5Z", json!("2026-01-31T12:00:00.5Z")),
+        ("u", "1h 30m ", json!("1h 30m")),
+        ("u", "0s", json!("0s")),
     ];
     for (name, text, value) in cases {
         assert_eq!(bind_one(name, Supplied::Text(text.to_owned())), Ok(value), "{name}={text}");
@@ -61,6 +67,13 @@ fn text_of_another_type_is_refused() {
         ("d", "20260201", "a date like"),
         ("c", "gren", "one of red, green; did you mean \"green\"?"),
         ("s", "a\0b", "NUL"),
+        ("t", "2026-01-31", "must be a time with its offset like"),
+        ("t", "2026-01-31T12:00:00", "must be a time with its offset like"),
+        ("t", "2026-02-30T12:00:00Z", "must be a time with its offset like"),
+        ("t", "now", "must be a time with its offset like"),
+        ("u", "90", "must be a duration like 90s or 1h 30m: "),
+        ("u", "5 fortnights", "is not a unit"),
+        ("u", "-5s", "must be a duration like"),
     ];
     for (name, text, reason) in cases {
         let message = bind_one(name, Supplied::Text(text.to_owned())).expect_err(text);
@@ -84,6 +97,8 @@ fn json_must_have_the_declared_type() {
         ("d", json!(20260131)),
         ("d", json!("2026-02-30")),
         ("c", json!("blue")),
+        ("t", json!(1_767_225_600)),
+        ("u", json!(90)),
         ("s", json!(null)),
         ("s", json!(["x"])),
     ];
@@ -95,9 +110,10 @@ fn json_must_have_the_declared_type() {
 #[test]
 fn defaults_are_filled_in_and_the_order_is_that_of_the_file() {
     let values = bind(&all_kinds(), vec![("c".to_owned(), Supplied::Text("green".to_owned()))]).unwrap();
-    let expected = json!({"s": "x", "i": 1, "n": 1, "b": false, "d": "2026-01-31", "c": "green"});
+    let expected = json!({"s": "x", "i": 1, "n": 1, "b": false, "d": "2026-01-31", "c": "green",
+                         "t": "2026-01-31T12:00:00Z", "u": "90s"});
     assert_eq!(Value::Object(values.clone()), expected);
-    assert_eq!(values.keys().collect::<Vec<_>>(), ["s", "i", "n", "b", "d", "c"]);
+    assert_eq!(values.keys().collect::<Vec<_>>(), ["s", "i", "n", "b", "d", "c", "t", "u"]);
 }
 
 #[test]

@@ -49,7 +49,9 @@ fn every_example_is_valid_and_tested_here() {
         "failing-branch.toml",
         "flaky.toml",
         "git-report.toml",
+        "http.toml",
         "typed-params.json",
+        "waiting.toml",
         "word-count.toml",
     ];
     let names = fs::read_dir(examples()).expect("there are examples").flatten();
@@ -93,6 +95,17 @@ fn small_repository(sandbox: &Sandbox) {
             "change",
         ]);
     }
+}
+
+#[test]
+fn waiting_sleeps_between_two_jobs() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "waiting.toml", &["-p", "pause=1200ms"], 0);
+    let jobs = sandbox.tables().jobs_of(1);
+    assert_eq!(statuses(&sandbox, &["before", "pause", "since", "after"]), ["SUCCESSFUL"; 4]);
+    let slept = jobs["pause"].finished_at.unwrap_or(0) - jobs["pause"].started_at.unwrap_or(0);
+    assert!(slept >= 1_200, "{slept}");
+    assert_clean(&sandbox);
 }
 
 #[test]
@@ -259,5 +272,27 @@ fn params_reach_the_jobs_with_their_types() {
     let half = format!("{:.1} are the bytes times 0.5", total / 2.0);
     assert!(shown[1].contains(&half), "{half:?} is not in {shown:?}");
     assert_eq!(shown[2], "the first of 2: chain.toml");
+    assert_clean(&sandbox);
+}
+
+#[test]
+fn http_sends_a_list_and_saves_a_file() {
+    use crate::http_server::{Server, answer};
+    let server = Server::start(|request, stream| match request.path.as_str() {
+        "/list.json?sort=name" => {
+            answer(stream, "200 OK", "Content-Type: application/json\r\n", "[\"a.txt\", \"b.txt\"]")
+        }
+        "/send" => answer(stream, "201 Created", "", ""),
+        "/a.txt" => answer(stream, "200 OK", "", "content"),
+        _ => answer(stream, "404 Not Found", "", ""),
+    });
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("saved.txt");
+    let (url, path) = (format!("url={}", server.url("")), format!("file={}", file.display()));
+    run(&sandbox, "http.toml", &["-p", &url, "-p", &path], 0);
+    assert_eq!(output(&sandbox, "show"), "sent: status 201; saved: 7 bytes");
+    assert_eq!(fs::read_to_string(&file).expect("the file is there"), "content");
+    let sent = server.requests().into_iter().find(|request| request.path == "/send").expect("a request");
+    assert_eq!(sent.body, "{\"items\":[\"a.txt\",\"b.txt\"],\"run\":1}");
     assert_clean(&sandbox);
 }

@@ -11,6 +11,8 @@ mod examples;
 mod faults_files;
 mod faults_jobs;
 mod fencing;
+mod http;
+mod http_server;
 mod killed_while_starting;
 mod limits;
 mod logs;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass::Engine;
 use windlass_engine::store::{Scope, WorkerCapabilities};
 use windlass_scheduler::Retention;
-use windlass_worker::{Handlers, WorkerOptions, open_files};
+use windlass_worker::{Handlers, LinkLocal, WorkerOptions, open_files};
 
 use crate::arguments::{GlobalOptions, WorkOptions};
 use crate::database::Database;
@@ -30,6 +30,8 @@ pub(crate) struct LocalWorkerOptions {
     pub(crate) version: i64,
     /// When ended runs are deleted.
     pub(crate) retention: Retention,
+    /// Whether requests of jobs may go to link-local addresses.
+    pub(crate) link_local: LinkLocal,
     /// How long the worker waits for an unavailable database. `None` means for ever.
     pub(crate) patience: Option<Duration>,
 }
@@ -43,6 +45,7 @@ impl LocalWorkerOptions {
             capabilities: work.capabilities.clone().unwrap_or_default(),
             version: work.version.unwrap_or(0),
             retention: Retention::default(),
+            link_local: LinkLocal::Refused,
             patience: None,
         }
     }
@@ -70,6 +73,7 @@ impl LocalWorker {
             capabilities: worker_options.capabilities,
             version: worker_options.version,
             lease_ms: milliseconds(global.lease()),
+            link_local: worker_options.link_local,
             patience_ms: worker_options.patience.map(milliseconds),
             ..defaults
         };

@@ -122,6 +122,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         Reason::WaitsForParents(_)
         | Reason::WaitsForTime { .. }
         | Reason::WaitsForRun { .. }
+        | Reason::Sleeps { .. }
         | Reason::NoScheduler
         | Reason::WorkersBusy { .. }
         | Reason::Behind(_)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use windlass_scheduler::Retention;
-use windlass_worker::THREADS_MAX;
+use windlass_worker::{LinkLocal, THREADS_MAX};
 use windlass_workflow::strict::{self, Table};
 use windlass_workflow::{Colour, Source, limits};
 
@@ -33,6 +33,7 @@ pub(crate) struct Config {
     pub(crate) version: Option<i64>,
     pub(crate) grace: Option<Duration>,
     pub(crate) retention: Retention,
+    pub(crate) link_local: LinkLocal,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: Option<&'static str>,
 }
@@ -70,6 +71,7 @@ fn read(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         version: table.integer("version", 0..=i64::MAX),
         grace: duration(table, "grace", Duration::ZERO, GRACE_MAX),
         retention: table.table("retention", retention).unwrap_or_default(),
+        link_local: table.table("http", link_local).unwrap_or_default(),
         log_format: table.word("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
         log_level: table.word("log_level", &LEVELS),
     }
@@ -79,6 +81,13 @@ fn retention(table: &mut Table<'_, '_>) -> Retention {
     Retention {
         max_age_ms: table.duration_ms("max_age", 1..=limits::DURATION_MS),
         max_runs_per_workflow: table.integer("max_runs_per_workflow", 1..=i64::MAX),
+    }
+}
+
+fn link_local(table: &mut Table<'_, '_>) -> LinkLocal {
+    match table.boolean("allow_link_local") {
+        Some(true) => LinkLocal::Allowed,
+        Some(false) | None => LinkLocal::Refused,
     }
 }
 
@@ -118,7 +127,8 @@ mod tests {
         let said = config(
             "database = 'data/w.db'\ndurability = 'normal'\nlease = '10s'\nworkflows = '/etc/w'\nthreads = 3\n\
              queues = ['mail']\ncapabilities = ['gpu']\nversion = 7\ngrace = '0s'\nlog_format = 'json'\n\
-             log_level = 'debug'\n[retention]\nmax_age = '30d'\nmax_runs_per_workflow = 9\n",
+             log_level = 'debug'\n[retention]\nmax_age = '30d'\nmax_runs_per_workflow = 9\n[http]\n\
+             allow_link_local = true\n",
         )
         .unwrap();
         assert!(said.global.database.unwrap().shown().ends_with("/data/w.db"));
@@ -131,6 +141,7 @@ mod tests {
         assert_eq!((said.log_format, said.log_level), (Some(LogFormat::Json), Some("debug")));
         let retention = Retention { max_age_ms: Some(30 * 86_400_000), max_runs_per_workflow: Some(9) };
         assert_eq!(said.retention, retention);
+        assert_eq!(said.link_local, LinkLocal::Allowed);
     }
 
     #[test]
@@ -138,6 +149,7 @@ mod tests {
         let said = config("").unwrap();
         assert!(said.workflows.is_none() && said.threads.is_none() && said.global.database.is_none());
         assert_eq!(said.retention, Retention::default());
+        assert_eq!(said.link_local, LinkLocal::Refused);
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub(crate) fn serve(
         capabilities: settings.capabilities.clone(),
         version: settings.version,
         retention: settings.retention,
+        link_local: settings.link_local,
         patience: None,
     };
     let worker = LocalWorker::start(global, &database, worker_options)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use windlass_engine::store::Scope;
 use windlass_scheduler::Retention;
-use windlass_worker::WorkerOptions;
+use windlass_worker::{LinkLocal, WorkerOptions};
 
 use super::config::{self, Config, GRACE_MAX};
 use crate::arguments::{
@@ -61,6 +61,7 @@ pub(crate) struct Settings {
     pub(crate) threads: i64,
     pub(crate) grace: Duration,
     pub(crate) retention: Retention,
+    pub(crate) link_local: LinkLocal,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: &'static str,
 }
@@ -104,6 +105,7 @@ impl Settings {
             threads: options.work.threads.or(config.threads).unwrap_or(WorkerOptions::default().threads),
             grace: options.grace.or(config.grace).unwrap_or(DEFAULT_GRACE),
             retention: config.retention,
+            link_local: config.link_local,
             log_format: options.log.format().or(config.log_format).unwrap_or(LogFormat::Text),
             log_level: config.log_level.unwrap_or(DEFAULT_LEVEL),
         };
@@ -125,6 +127,7 @@ impl Settings {
             ("capabilities", self.capabilities != new.capabilities),
             ("version", self.version != new.version),
             ("threads", self.threads != new.threads),
+            ("http.allow_link_local", self.link_local != new.link_local),
             ("log_format", self.log_format != new.log_format),
         ];
         parts.into_iter().filter(|(_name, differs)| *differs).map(|(name, _differs)| name).collect()

@@ -70,6 +70,8 @@ pub(crate) fn describe(param: &Param) -> String {
         ParamKind::Number => "NUMBER".to_owned(),
         ParamKind::Boolean => "true|false".to_owned(),
         ParamKind::Date => "YYYY-MM-DD".to_owned(),
+        ParamKind::Datetime => "YYYY-MM-DDTHH:MM:SSZ".to_owned(),
+        ParamKind::Duration => "DURATION".to_owned(),
         ParamKind::Choice => param.choices.join("|"),
     };
     let presence = match (&param.default, param.required) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 25] = [
+const VERBS: [&str; 28] = [
     "bench",
     "doctor",
     "run",
@@ -25,8 +25,11 @@ const VERBS: [&str; 25] = [
     "enqueue",
     "queue",
     "schedule",
+    "init",
     "validate",
+    "fmt",
     "graph",
+    "import",
     "apply",
     "workflows",
     "db",

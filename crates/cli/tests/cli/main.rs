@@ -22,3 +22,4 @@ mod sqlite_restore;
 mod stopping;
 mod support;
 mod workflows;
+mod writing;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use windlass_workflow::calls::{CallParamsError, bind};
-use windlass_workflow::{Param, Workflow};
+use windlass_workflow::{Param, Workflow, kinds};
 
 use super::EndWithoutAttempt;
 use crate::status::{RunStatus, StopReason};
@@ -21,15 +21,19 @@ pub struct Call {
     /// The values of its parameters. Texts may be templates.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Json>,
-    /// The jobs that the templates read, by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reads: Vec<String>,
     /// The folder against which the called workflow resolves relative paths, relative to that of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<String>,
 }
 
 impl Call {
+    /// What an action calls; nothing if its workflow is not known.
+    #[must_use]
+    pub fn of(call: &kinds::call::Call) -> Option<Call> {
+        let kinds::call::Call { workflow: _, params, called, dir } = call;
+        Some(Call { workflow: (*called)?, params: params.clone(), dir: dir.clone() })
+    }
+
     /// The params of the run that the job starts.
     ///
     /// # Errors
@@ -169,7 +173,6 @@ mod tests {
         let call = |dir: Option<&str>| Call {
             workflow: 0,
             params: Map::new(),
-            reads: Vec::new(),
             dir: dir.map(str::to_owned),
         };
         for (own, of_run, expected) in [

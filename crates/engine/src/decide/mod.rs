@@ -2,15 +2,19 @@
 //! answer to the tables.
 
 pub mod call;
+mod sleep;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use windlass_workflow::Expression;
+use windlass_workflow::kinds::Action;
+use windlass_workflow::kinds::sleep::Sleep;
 
 use call::Call;
 
 use crate::join_rule::{Join, JoinRule, ParentEnds};
 use crate::status::JobStatus;
+pub use sleep::begin_sleep;
 
 /// What the scheduler decides before a job runs: the JSON in `jobs.control`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -19,32 +23,33 @@ pub struct Control {
     /// The job runs only if this holds. It is asked when the rule about its parents holds.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<Expression>,
-    /// What the scheduler does with a job that goes on, in place of making it claimable.
+    /// What the scheduler does with the job when it goes on, in place of making it claimable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<Then>,
+    /// The names of the jobs that the templates in `then` read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<String>,
 }
 
-/// What the scheduler does with a job that no worker executes.
+/// What the scheduler does with a job that goes on, if no worker executes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
     /// It starts a run of another workflow.
     Call(Call),
+    /// It sleeps, and ends when it wakes up.
+    Sleep(Sleep),
 }
 
-impl Control {
-    /// The names of the jobs whose values the decision reads, without duplicates.
+impl Then {
+    /// What the scheduler does with a job of this action; `None` if a worker executes it.
     #[must_use]
-    pub fn reads(&self) -> Vec<String> {
-        let of_condition = self.condition.iter().flat_map(|condition| condition.reads());
-        let mut names: Vec<String> = of_condition.map(|read| read.job).collect();
-        match &self.then {
-            Some(Then::Call(call)) => names.extend(call.reads.iter().cloned()),
-            None => (),
+    pub fn of(action: &Action) -> Option<Then> {
+        match action {
+            Action::Shell(_) | Action::Http(_) => None,
+            Action::Call(call) => Call::of(call).map(Then::Call),
+            Action::Sleep(sleep) => Some(Then::Sleep(sleep.clone())),
         }
-        names.sort_unstable();
-        names.dedup();
-        names
     }
 }
 
@@ -53,6 +58,18 @@ impl Control {
 pub enum Decision {
     /// It can be claimed, or it waits for a slot of its concurrency key.
     GoOn,
+    /// It sleeps.
+    Sleep {
+        /// The instant at which it wakes up.
+        until_ms: i64,
+        /// How long it sleeps; `None` if a person named the instant.
+        delay_ms: Option<i64>,
+    },
+    /// It is successful.
+    Done {
+        /// Its output, as JSON.
+        output: Option<String>,
+    },
     /// It ends without an attempt.
     End(EndWithoutAttempt),
 }

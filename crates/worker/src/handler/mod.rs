@@ -52,6 +52,18 @@ where
 pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
     pub(crate) host_scope: HostScope,
+    /// Which addresses jobs of the kind `http` may connect to.
+    pub(crate) link_local: LinkLocal,
+}
+
+/// Whether requests of jobs may go to link-local addresses, which serve the credentials of a machine in a cloud.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LinkLocal {
+    /// They are refused.
+    #[default]
+    Refused,
+    /// They are allowed.
+    Allowed,
 }
 
 /// Makes the handler of a kind for one worker.

@@ -1,7 +1,9 @@
 //! The built-in kinds of jobs: a folder for each, and a line for each in the list below. A program registers its own
 //! kinds with [`Handlers::register`].
 
+mod http;
 mod shell;
+mod values;
 
 use crate::handler::Handlers;
 pub use shell::open_files;
@@ -12,6 +14,7 @@ impl Handlers {
     pub fn with_built_in_kinds() -> Handlers {
         let mut handlers = Handlers::new();
         handlers.register_per_worker("shell", shell::start);
+        handlers.register_per_worker("http", http::start);
         handlers
     }
 }

@@ -87,6 +87,7 @@ impl Shared {
     ) -> Shared {
         let handlers = handlers.start(&WorkerContext {
             clock: store.clock().clone(),
+            link_local: options.link_local,
             host_scope: store.database_capabilities().host_scope,
         });
         let lease = Lease::confirmed(options.lease_ms, registration.sent_at_ms);

@@ -27,6 +27,9 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     if let Some(concurrency) = &job.concurrency {
         check_concurrency(concurrency, names)?;
     }
+    if job.action.is_wait() && job.concurrency.is_some() {
+        refuse("concurrency", "it has no effect on a job that only waits")?;
+    }
     check_uses_lists(index, job, &read, names)
 }
 

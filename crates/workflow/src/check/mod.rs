@@ -190,14 +190,26 @@ fn check_param(param: &Param) -> Checked {
     match (param.kind, param.choices.is_empty()) {
         (ParamKind::Choice, true) => return refuse("choices", "a choice needs at least one"),
         (
-            ParamKind::String | ParamKind::Integer | ParamKind::Number | ParamKind::Boolean | ParamKind::Date,
+            ParamKind::String
+            | ParamKind::Integer
+            | ParamKind::Number
+            | ParamKind::Boolean
+            | ParamKind::Date
+            | ParamKind::Datetime
+            | ParamKind::Duration,
             false,
         ) => {
             return refuse("choices", "only the kind `Choice` has choices");
         }
         (ParamKind::Choice, false)
         | (
-            ParamKind::String | ParamKind::Integer | ParamKind::Number | ParamKind::Boolean | ParamKind::Date,
+            ParamKind::String
+            | ParamKind::Integer
+            | ParamKind::Number
+            | ParamKind::Boolean
+            | ParamKind::Date
+            | ParamKind::Datetime
+            | ParamKind::Duration,
             true,
         ) => {}
     }

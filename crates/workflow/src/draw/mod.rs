@@ -162,7 +162,7 @@ impl Drawing {
 fn called(job: &Job) -> Option<String> {
     match &job.action {
         Action::Call(call) => Some(format!("workflow {}", call.workflow)),
-        Action::Shell(_) => None,
+        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) => None,
     }
 }
 

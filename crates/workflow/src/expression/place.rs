@@ -14,6 +14,8 @@ pub enum Place {
     Environment,
     /// `if` of a job, which is asked before its first attempt.
     Condition,
+    /// `sleep` of a job, which the scheduler reads when the job is ready.
+    Wait,
     /// `success_if`, `skip_if` and `retry.if` of a job, which are asked at the end of an attempt.
     AttemptEnd,
     /// The key of a `concurrency`, which is rendered before the run exists.
@@ -82,6 +84,7 @@ impl Place {
                 summary: "the names are params.NAME, run.id and jobs.NAME.status",
                 reason: "",
             },
+            Place::Wait => Known { roots: &["params", "run", "jobs"], run: RUN, summary: of_job, reason: "" },
             Place::AttemptEnd => Known {
                 roots: &["params", "run", "jobs", "exit_code", "signal", "timed_out", "output", "attempt"],
                 run: RUN,
@@ -132,6 +135,7 @@ impl Place {
             | Place::Environment
             | Place::ConcurrencyKey
             | Place::CallParams
+            | Place::Wait
             | Place::Outputs
             | Place::Schedule => false,
         }

@@ -144,7 +144,11 @@ impl Types<'_> {
         let path = self.path(part);
         match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["params", name] => self.param(name).map_or(Type::Unknown, |param| match param.kind {
-                ParamKind::String | ParamKind::Date | ParamKind::Choice => Type::Text,
+                ParamKind::String
+                | ParamKind::Date
+                | ParamKind::Datetime
+                | ParamKind::Duration
+                | ParamKind::Choice => Type::Text,
                 ParamKind::Integer | ParamKind::Number => Type::Number,
                 ParamKind::Boolean => Type::Boolean,
             }),

@@ -27,6 +27,12 @@ pub enum Table {
     Retry,
     /// `concurrency` of a job.
     Concurrency,
+    /// `http` of a job.
+    Http,
+    /// `auth` of `http`.
+    Auth,
+    /// `sleep` of a job.
+    Sleep,
 }
 
 /// A key of a table.
@@ -68,6 +74,8 @@ pub enum ValueType {
     Texts,
     /// A table of names and strings, numbers, booleans or dates.
     Values,
+    /// Any value that JSON has.
+    Json,
     /// A table with these keys.
     Table(Table),
     /// A table of names and tables with these keys.
@@ -109,6 +117,9 @@ impl Table {
             Table::Job => "a job",
             Table::Retry => "`retry`",
             Table::Concurrency => "`concurrency`",
+            Table::Http => "`http`",
+            Table::Auth => "`auth`",
+            Table::Sleep => "`sleep`",
         }
     }
 }

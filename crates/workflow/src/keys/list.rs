@@ -5,7 +5,7 @@ use crate::key::ValueType::{
     Boolean, Duration, Instant, Integer, List, Number, Tables, Text, Texts, Values, Word,
 };
 use crate::key::{Key, Table, ValueType};
-use crate::{env, support};
+use crate::{env, kinds, support};
 
 const TIMEOUT_ELSEWHERE: &[&str] = &["timeoutsec", "timeoutminutes", "executiontimeout"];
 const PARAMS_ELSEWHERE: &[&str] = &["parameters", "inputs"];
@@ -238,3 +238,5 @@ pub(super) const CONCURRENCY: &[Key] = &[
     Key::new("limit", &[Integer], "how many of them run at a time").default("1").elsewhere(&["max"]),
     Key::new("on_full", &[Word], "what happens to a job when that many run").default("wait"),
 ];
+
+pub(super) const SLEEP: &[Key] = &[kinds::sleep::UNTIL];

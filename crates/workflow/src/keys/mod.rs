@@ -23,6 +23,9 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
         Table::Job,
         Table::Retry,
         Table::Concurrency,
+        Table::Http,
+        Table::Auth,
+        Table::Sleep,
     ];
     tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
 }
@@ -38,6 +41,9 @@ impl Table {
             Table::Defaults | Table::Job => (kinds::keys(), list::JOB),
             Table::Retry => (&[], list::RETRY),
             Table::Concurrency => (&[], list::CONCURRENCY),
+            Table::Http => (&[], kinds::HTTP_KEYS),
+            Table::Auth => (&[], kinds::AUTH_KEYS),
+            Table::Sleep => (&[], list::SLEEP),
         };
         let is_there = move |key: &&Key| match self {
             Table::Defaults => key.in_defaults == InDefaults::Yes,
@@ -48,7 +54,10 @@ impl Table {
             | Table::Secret
             | Table::Job
             | Table::Retry
-            | Table::Concurrency => true,
+            | Table::Concurrency
+            | Table::Http
+            | Table::Auth
+            | Table::Sleep => true,
         };
         of_kinds.iter().copied().chain(own).filter(is_there)
     }

@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    const TABLES: [Table; 8] = [
+    const TABLES: [Table; 9] = [
         Table::Workflow,
         Table::Param,
         Table::Schedule,
@@ -115,6 +115,7 @@ mod tests {
         Table::Job,
         Table::Retry,
         Table::Concurrency,
+        Table::Sleep,
     ];
 
     fn supported(table: Table) -> Vec<KeyName> {

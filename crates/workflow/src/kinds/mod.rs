@@ -5,8 +5,10 @@
 //! the worker's handlers. `docs/contributing/adding-a-job-kind.md` shows how to add one.
 
 pub mod call;
+pub mod http;
 mod read;
 pub mod shell;
+pub mod sleep;
 mod summary;
 
 use serde::{Deserialize, Serialize};
@@ -19,9 +21,14 @@ use crate::report::Findings;
 use crate::support::Support;
 use crate::template::Templates;
 use crate::tree::Entry;
-pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside};
+pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
+use http::Http;
+pub(crate) use read::{
+    action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside,
+};
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
+use sleep::Sleep;
 pub use summary::{Summary, SummaryText};
 
 /// What a job executes. There is one variant for each kind.
@@ -30,6 +37,10 @@ pub use summary::{Summary, SummaryText};
 pub enum Action {
     /// A script or a program.
     Shell(Shell),
+    /// An HTTP request.
+    Http(Box<Http>),
+    /// Nothing, until an instant.
+    Sleep(Sleep),
     /// A run of another workflow.
     Call(Call),
 }
@@ -46,6 +57,8 @@ impl Action {
     pub fn kind(&self) -> &'static str {
         match self {
             Action::Shell(_) => shell::KIND.name,
+            Action::Http(_) => http::KIND.name,
+            Action::Sleep(_) => sleep::KIND.name,
             Action::Call(_) => call::KIND.name,
         }
     }
@@ -55,6 +68,8 @@ impl Action {
     pub fn payload(&self, uses: &[&str]) -> String {
         match self {
             Action::Shell(shell) => shell.payload(uses),
+            Action::Http(http) => http.payload(uses),
+            Action::Sleep(sleep) => sleep.payload(),
             Action::Call(call) => call.payload(),
         }
     }
@@ -64,6 +79,8 @@ impl Action {
     pub fn summary(&self) -> Summary {
         match self {
             Action::Shell(shell) => shell.summary(),
+            Action::Http(http) => http.summary(),
+            Action::Sleep(sleep) => sleep.summary(),
             Action::Call(call) => call.summary(),
         }
     }
@@ -72,8 +89,8 @@ impl Action {
     #[must_use]
     pub fn is_claimed(&self) -> bool {
         match self {
-            Action::Shell(_) => true,
-            Action::Call(_) => false,
+            Action::Shell(_) | Action::Http(_) => true,
+            Action::Sleep(_) | Action::Call(_) => false,
         }
     }
 
@@ -81,6 +98,8 @@ impl Action {
     pub(crate) fn features(&self) -> Vec<(&'static str, Support, bool)> {
         match self {
             Action::Shell(shell) => shell.features(),
+            Action::Http(http) => http.features(),
+            Action::Sleep(_) => Vec::new(),
             Action::Call(_) => Call::features(),
         }
     }
@@ -89,6 +108,8 @@ impl Action {
     pub(crate) fn secrets_read(&self) -> Vec<String> {
         match self {
             Action::Shell(shell) => shell.secrets_read(),
+            Action::Http(http) => http.secrets_read(),
+            Action::Sleep(_) => Vec::new(),
             Action::Call(_) => Vec::new(),
         }
     }
@@ -97,8 +118,16 @@ impl Action {
     pub(crate) fn check(&self, names: &KnownNames<'_>) -> Result<Vec<usize>, WorkflowError> {
         match self {
             Action::Shell(shell) => shell.check(names),
+            Action::Http(http) => http.check(names),
+            Action::Sleep(sleep) => sleep.check(names),
             Action::Call(call) => call.check(names),
         }
+    }
+
+    /// Whether the job only waits: the scheduler ends it, and no worker claims it.
+    #[must_use]
+    pub fn is_wait(&self) -> bool {
+        is_wait(self.kind())
     }
 }
 
@@ -133,7 +162,7 @@ pub(crate) struct ActionKey {
 }
 
 /// All kinds, in the order in which messages list their keys.
-const KINDS: &[&Kind] = &[&shell::KIND, &call::KIND];
+const KINDS: &[&Kind] = &[&shell::KIND, &http::KIND, &call::KIND, &sleep::KIND];
 
 /// What `[defaults]` says about the jobs of each kind that has such keys.
 #[derive(Debug, Default)]
@@ -157,6 +186,12 @@ impl Defaults {
 #[must_use]
 pub fn is_built_in(kind: &str) -> bool {
     find(kind).is_some()
+}
+
+/// Whether jobs of the kind only wait: the scheduler ends them, and no worker claims them.
+#[must_use]
+pub fn is_wait(kind: &str) -> bool {
+    [sleep::KIND.name].contains(&kind)
 }
 
 /// Checks the payload of a job that is enqueued alone. A kind that is not built in accepts every payload.

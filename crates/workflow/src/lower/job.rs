@@ -75,7 +75,7 @@ pub(super) fn read<'t, 's>(
     check_when(&table, findings);
     let mut unresolved = complete(entry, table, defaults, findings);
     unresolved.job.handler = handler;
-    if handler.is_some() {
+    if handler.is_some() && !unresolved.job.action.is_wait() {
         unresolved.job.timeout_ms.get_or_insert(DEFAULT_HANDLER_TIMEOUT_MS);
     }
     unresolved
@@ -138,10 +138,21 @@ fn complete<'t, 's>(
         findings.push(kinds::nothing_to_execute(entry));
     }
     let action = kinds::read(entry, &table.of_kinds, &defaults.kinds, &mut table.templates, findings);
-    if action.as_ref().is_some_and(|action| !action.is_claimed()) {
+    let is_wait = action.as_ref().is_some_and(Action::is_wait);
+    let is_call = action.as_ref().is_some_and(|action| !action.is_claimed() && !action.is_wait());
+    let (mut settings, mut defaults) = (table.settings, defaults.settings.clone());
+    if is_call {
         refuse_keys_of_workers(entry, findings);
+        // The runs that the job starts are its attempts, and their jobs are those of workers.
+        (settings, defaults) = (settings.of_runs(), defaults.of_runs());
     }
-    let (settings, defaults) = (table.settings, &defaults.settings);
+    if is_wait {
+        refuse_keys_of_attempts(entry, findings);
+        // A wait has no attempts, so what the file says about all attempts has no effect on it.
+        let allow_failure = settings.allow_failure.or(defaults.allow_failure);
+        settings = Settings { allow_failure, ..Settings::default() };
+        defaults = Settings::default();
+    }
     let mut retry = settings.retry.or(&defaults.retry).complete(findings);
     check_retry_condition(table.retry_condition, &retry, findings);
     if retry.max_attempts == 1 {
@@ -163,7 +174,7 @@ fn complete<'t, 's>(
         skip_if: table.skip_if,
         secrets: Vec::new(),
         timeout_ms: settings.timeout_ms.or(defaults.timeout_ms),
-        queue: settings.queue.or_else(|| defaults.queue.clone()).unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
+        queue: settings.queue.or(defaults.queue).unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
         priority: settings.priority.or(defaults.priority).unwrap_or(0),
         allow_failure: settings.allow_failure.or(defaults.allow_failure).unwrap_or(false),
         on_interrupt: settings.on_interrupt.or(defaults.on_interrupt).unwrap_or_default(),
@@ -173,28 +184,28 @@ fn complete<'t, 's>(
             .unwrap_or(DEFAULT_MAX_INTERRUPTIONS),
         requires: capabilities(settings.requires.as_deref().or(defaults.requires.as_deref())),
         version: settings.version.or(defaults.version).unwrap_or(0),
-        concurrency: settings.concurrency.or_else(|| defaults.concurrency.clone()),
+        concurrency: settings.concurrency.or(defaults.concurrency),
     };
-    let job = if job.action.is_claimed() { job } else { without_keys_of_workers(job) };
     let requires = settings.requires.unwrap_or_default();
     let JobTable { needs, secrets, templates, .. } = table;
     UnresolvedJob { job, needs, secrets, requires, templates }
 }
 
-/// Keys of a job that say how a worker executes it.
-const KEYS_OF_WORKERS: [&str; 9] = [
+/// The keys of a job that are about its worker, or about what its process gave.
+const KEYS_OF_WORKERS: [&str; 10] = [
     "queue",
     "priority",
-    "requires",
-    "version",
     "on_interrupt",
     "max_interruptions",
+    "requires",
+    "version",
     "concurrency",
+    "secrets",
     "success_if",
     "skip_if",
 ];
 
-/// Reports keys without effect in a job that no worker executes.
+/// Reports keys without effect in a job that starts runs.
 fn refuse_keys_of_workers(entry: &Entry<'_>, findings: &mut Findings) {
     let Value::Table(parts) = &entry.node.value else { return };
     let Some(action) = parts.iter().find(|part| kinds::is_action_key(&part.key)) else { return };
@@ -204,19 +215,29 @@ fn refuse_keys_of_workers(entry: &Entry<'_>, findings: &mut Findings) {
     }
 }
 
-/// The job without what `[defaults]` says about workers.
-fn without_keys_of_workers(job: Job) -> Job {
-    let plain = Job::new(job.name.as_str(), job.action.clone());
-    Job {
-        queue: plain.queue,
-        priority: plain.priority,
-        on_interrupt: plain.on_interrupt,
-        max_interruptions: plain.max_interruptions,
-        requires: plain.requires,
-        version: plain.version,
-        concurrency: None,
-        retry: Retry { condition: None, ..job.retry },
-        ..job
+/// The keys of a job that are about its attempts, about its worker, or about what its process gave.
+const KEYS_OF_ATTEMPTS: [&str; 12] = [
+    "retry",
+    "timeout",
+    "queue",
+    "priority",
+    "on_interrupt",
+    "max_interruptions",
+    "requires",
+    "version",
+    "concurrency",
+    "secrets",
+    "success_if",
+    "skip_if",
+];
+
+/// Reports keys that have no effect on a job that only waits.
+fn refuse_keys_of_attempts(job: &Entry<'_>, findings: &mut Findings) {
+    let Value::Table(entries) = &job.node.value else { return };
+    for entry in entries.iter().filter(|entry| KEYS_OF_ATTEMPTS.contains(&entry.key.as_ref())) {
+        let message = format!("`{}` has no effect on a job that only waits", entry.key);
+        let help = format!("no worker executes the job; remove `{}`", entry.key);
+        findings.push(Finding::new(entry.key_span.clone(), message).help(help));
     }
 }
 

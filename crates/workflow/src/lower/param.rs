@@ -9,12 +9,14 @@ use crate::report::{Finding, Findings, Span};
 use crate::tree::{Entry, Node, Value};
 use crate::{expect, limits};
 
-const KINDS: [(&str, ParamKind); 6] = [
+const KINDS: [(&str, ParamKind); 8] = [
     ("string", ParamKind::String),
     ("integer", ParamKind::Integer),
     ("number", ParamKind::Number),
     ("boolean", ParamKind::Boolean),
     ("date", ParamKind::Date),
+    ("datetime", ParamKind::Datetime),
+    ("duration", ParamKind::Duration),
     ("choice", ParamKind::Choice),
 ];
 

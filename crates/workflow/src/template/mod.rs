@@ -13,7 +13,7 @@ mod split;
 mod texts;
 
 pub(crate) use check::{Read, check, span_within};
-pub use render::{TemplateError, render, value};
+pub use render::{TemplateError, render, render_json};
 pub(crate) use split::secrets_read;
 pub(crate) use texts::Templates;
 

@@ -4,7 +4,7 @@ use minijinja::value::{Serde, Value};
 use minijinja::{Error, ErrorKind};
 
 use super::split::{Piece, split};
-use crate::expression::{Expression, Lookup, environment, explain, lookups, shorten, to_text};
+use crate::expression::{Lookup, environment, explain, lookups, shorten, to_text};
 use crate::limits;
 
 /// Why a text could not be rendered. The message has names and no values, because values may be secret.
@@ -57,25 +57,27 @@ pub fn render(source: &str, context: &serde_json::Value) -> Result<String, Templ
     Ok(rendered)
 }
 
-/// The value of a text. A text that is one expression and nothing else gives the value of the expression; any other text
-/// is rendered.
+/// The value of a text in a JSON value. A text that is one expression has the value of the expression, with its type.
+/// Every other text is rendered.
 ///
 /// # Errors
-/// As of [`render`].
-pub fn value(source: &str, context: &serde_json::Value) -> Result<serde_json::Value, TemplateError> {
-    if let Ok(pieces) = split(source)
-        && let [Piece::Expression(expression, _)] = pieces.as_slice()
-    {
-        let value = Expression::unchecked(expression.trim()).known_value(context);
-        return value.map_err(|error| TemplateError {
-            expression: Some(error.expression),
-            message: error.message,
-        });
-    }
-    render(source, context).map(serde_json::Value::from)
+/// Those of [`render`].
+pub fn render_json(source: &str, context: &serde_json::Value) -> Result<serde_json::Value, TemplateError> {
+    let pieces = split(source).map_err(|fault| TemplateError { expression: None, message: fault.message })?;
+    let [Piece::Expression(expression, _)] = pieces.as_slice() else {
+        return render(source, context).map(serde_json::Value::from);
+    };
+    let value = value_of(expression, &Value::from(Serde(context)), context)
+        .and_then(|value| serde_json::to_value(&value).map_err(|_| "the value is no JSON".to_owned()));
+    value.map_err(|message| TemplateError { expression: Some(shorten(expression)), message })
 }
 
 fn evaluate(expression: &str, values: &Value, context: &serde_json::Value) -> Result<String, String> {
+    to_text(&value_of(expression, values, context)?)
+}
+
+/// The value of an expression, which must have one.
+fn value_of(expression: &str, values: &Value, context: &serde_json::Value) -> Result<Value, String> {
     let lookups = lookups(expression).map_err(|fault| fault.message)?;
     let described = |error: Error| describe(&error, &lookups, context);
     let compiled = environment().compile_expression(expression).map_err(described)?;
@@ -83,7 +85,7 @@ fn evaluate(expression: &str, values: &Value, context: &serde_json::Value) -> Re
     if value.is_undefined() || value.is_none() {
         return Err(explain(&lookups, context).unwrap_or_else(|| "has no value".to_owned()));
     }
-    to_text(&value)
+    Ok(value)
 }
 
 fn describe(error: &Error, lookups: &[Lookup], context: &serde_json::Value) -> String {

@@ -111,11 +111,15 @@ impl ForScheduler<'_> {
 static PROMOTE: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
-        // The next attempt of a job that calls a workflow is a decision.
-        ("status", "CASE WHEN concurrency_key IS NULL AND kind <> 'workflow' THEN 'PENDING' ELSE 'WAITING' END"),
+        (
+            "status",
+            "CASE WHEN concurrency_key IS NULL AND (control IS NULL OR decided_at IS NOT NULL)
+                  THEN 'PENDING' ELSE 'WAITING' END",
+        ),
         (
             "waits_for",
-            "CASE WHEN kind = 'workflow' THEN 'decision' WHEN concurrency_key IS NOT NULL THEN 'slot' END",
+            "CASE WHEN control IS NOT NULL AND decided_at IS NULL THEN 'decision'
+                  WHEN concurrency_key IS NOT NULL THEN 'slot' END",
         ),
         ("delay_ms", "NULL"),
         ("priority", "{priority}"),
@@ -123,7 +127,7 @@ static PROMOTE: UpdateReturning = UpdateReturning {
     ],
     from: None,
     condition: "id {in $1} AND {guard status = 'SCHEDULED'}",
-    returning: &["CASE WHEN kind <> 'workflow' THEN concurrency_key END", "CASE WHEN kind = 'workflow' THEN 1 ELSE 0 END"],
+    returning: &["concurrency_key", "CASE WHEN control IS NOT NULL AND decided_at IS NULL THEN 1 ELSE 0 END"],
 };
 
 /// Returns how many jobs were promoted, and how many runs were stopped.
@@ -170,16 +174,17 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     if due.is_empty() {
         return Ok(0);
     }
-    let (mut promoted, mut keys_to_admit, mut has_decisions) = (0, Vec::new(), false);
+    let (mut promoted, mut has_undecided, mut keys_to_admit) = (0, false, Vec::new());
     connection.update_returning(&PROMOTE, &[(&json_ids(&due)).into(), now_ms.into()], &mut |row| {
         promoted += 1;
-        keys_to_admit.extend(row.lossy_text(0)?);
-        has_decisions |= row.integer(1)? != 0;
+        let needs_decision = row.integer(1)? != 0;
+        has_undecided |= needs_decision;
+        keys_to_admit.extend(row.lossy_text(0)?.filter(|_key| !needs_decision));
         Ok(())
     })?;
-    if has_decisions {
+    admit(connection, &keys_to_admit, now_ms)?;
+    if has_undecided {
         connection.wake(WakeUps::DUE);
     }
-    admit(connection, &keys_to_admit, now_ms)?;
     Ok(promoted)
 }

@@ -9,6 +9,7 @@ use crate::store::queues::rules::{count, read_rules};
 use crate::store::workers::Worker;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, one};
+use windlass_workflow::kinds::is_wait;
 
 /// How many holders of a concurrency key are named.
 const HOLDERS_MAX: i64 = 5;
@@ -33,6 +34,11 @@ pub enum Reason {
         execute_after: i64,
         /// Failures so far.
         failures: i64,
+    },
+    /// It sleeps until this instant.
+    Sleeps {
+        /// The instant, in milliseconds since the Unix epoch.
+        until: i64,
     },
     /// It is due, but no worker or service is running to promote it.
     NoScheduler,
@@ -170,12 +176,15 @@ impl Jobs<'_> {
     }
 
     fn why_scheduled(&self, job: &Job) -> Result<Vec<Reason>> {
-        let mut reasons =
-            vec![Reason::WaitsForTime { execute_after: job.execute_after, failures: job.failures }];
+        let is_wait = is_wait(&job.kind);
+        let mut reasons = match is_wait {
+            true => vec![Reason::Sleeps { until: job.execute_after }],
+            false => vec![Reason::WaitsForTime { execute_after: job.execute_after, failures: job.failures }],
+        };
         let workers = self.store.workers().live()?;
         if workers.is_empty() && job.execute_after <= self.store.clock.now_ms() {
             reasons.push(Reason::NoScheduler);
-        } else if !workers.iter().any(|worker| takes(worker, job)) {
+        } else if !is_wait && !workers.iter().any(|worker| takes(worker, job)) {
             reasons.push(no_worker(job, &workers));
         }
         Ok(reasons)

@@ -1,14 +1,13 @@
 //! Preparing a run: its definition and its jobs as texts, before the write lock is taken.
 
 use super::submit::NewRun;
-use crate::decide::call::Call;
 use crate::decide::{Control, Then};
 use crate::transition::Backoff;
 use serde::Serialize;
 use windlass_db::error::{Error, Result};
 use windlass_system::random::Random;
 use windlass_workflow::model::OnFull;
-use windlass_workflow::{Action, Job, Workflow, hash_of_stored};
+use windlass_workflow::{Job, Workflow, hash_of_stored};
 
 /// Everything about a run that can be computed before the write lock is taken. For a large workflow this is most of
 /// the work.
@@ -91,22 +90,10 @@ fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
 
 /// What the scheduler decides before the job runs, as JSON.
 fn control(workflow: &Workflow, job: &Job) -> Result<Option<String>> {
-    let control = Control { condition: job.condition.clone(), then: then(workflow, job) };
+    let then = Then::of(&job.action);
+    let uses = if then.is_some() { names_of_used(workflow, job) } else { Vec::new() };
+    let control = Control { condition: job.condition.clone(), then, uses };
     if control == Control::default() { Ok(None) } else { to_json(&control).map(Some) }
-}
-
-/// What the scheduler does with a job that no worker executes.
-fn then(workflow: &Workflow, job: &Job) -> Option<Then> {
-    match &job.action {
-        Action::Shell(_) => None,
-        Action::Call(call) => Some(Then::Call(Call {
-            // Every call has its workflow: this was checked.
-            workflow: call.called?,
-            params: call.params.clone(),
-            reads: job.uses.iter().map(|index| workflow.jobs[*index].name.clone()).collect(),
-            dir: call.dir.clone(),
-        })),
-    }
 }
 
 /// The spelling in the tables.
@@ -120,8 +107,13 @@ pub(in crate::store) fn on_full(on_full: OnFull) -> &'static str {
 
 /// The payload of the job's row: what its handler gets.
 fn payload(workflow: &Workflow, job: &Job) -> String {
-    let uses: Vec<&str> = job.uses.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
-    job.action.payload(&uses)
+    let uses = names_of_used(workflow, job);
+    job.action.payload(&uses.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The names of the jobs that the templates of a job read.
+fn names_of_used(workflow: &Workflow, job: &Job) -> Vec<String> {
+    job.uses.iter().map(|index| workflow.jobs[*index].name.clone()).collect()
 }
 
 pub(super) fn to_json<T: Serialize>(value: &T) -> Result<String> {

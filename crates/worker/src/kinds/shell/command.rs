@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
-use super::values::{TemplateValues, read_with_retries};
 use crate::handler::{Attempt, failed_for_good};
+use crate::kinds::values::{TemplateValues, read_with_retries};
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::OUTPUT_VARIABLE;

@@ -10,7 +10,6 @@ mod output_folder;
 mod reaper;
 mod refusal;
 mod stream;
-mod values;
 mod watch;
 
 use std::path::Path;

@@ -9,9 +9,9 @@ use windlass_workflow::Workflow;
 use super::WaitingJob;
 use crate::decide::EndWithoutAttempt;
 use crate::decide::call::Call;
-use crate::store::RunContext;
 use crate::store::registrations::versions::definition;
 use crate::store::runs::prepared::PreparedRun;
+use crate::store::runs::read_context;
 use crate::store::runs::submit::{NewRun, ParentJob, insert};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, UpdateReturning, Value, all_updated, one};
@@ -70,7 +70,6 @@ impl CalledWorkflows<'_> {
         job: &WaitingJob,
         run_id: i64,
         call: &Call,
-        run: &RunContext,
         values: &Json,
     ) -> Result<std::result::Result<NewChild, EndWithoutAttempt>> {
         let failed = |reason: String| Ok(Err(EndWithoutAttempt::failed(format!("no run was started: {reason}"))));
@@ -85,8 +84,9 @@ impl CalledWorkflows<'_> {
             Ok(params) => params,
             Err(end) => return Ok(Err(end)),
         };
-        let dir = call.dir(run.dir.as_deref());
-        let run = NewRun { workflow: workflow.clone(), params, dir, run_key: None, occasion: None };
+        let workflow = workflow.clone();
+        let dir = call.dir(read_context(connection, run_id)?.dir.as_deref());
+        let run = NewRun { workflow, params, dir, run_key: None, occasion: None };
         let prepared = match PreparedRun::of(&run, self.random) {
             Ok(prepared) => prepared,
             Err(Error::Invalid { reason, .. }) => return failed(reason),
@@ -160,7 +160,7 @@ static START_CALLS: UpdateReturning = UpdateReturning {
 };
 
 /// Starts the runs of jobs.
-pub(super) fn start_calls(connection: &mut dyn Connection, children: &[NewChild], now_ms: i64) -> Result<()> {
+pub(super) fn start_calls(connection: &mut dyn Connection, children: &[&NewChild], now_ms: i64) -> Result<()> {
     if children.is_empty() {
         return Ok(());
     }

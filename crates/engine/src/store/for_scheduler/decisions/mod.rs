@@ -5,12 +5,13 @@
 
 mod calls;
 pub(in crate::store) mod ended_calls;
+mod sleep;
 
 use std::collections::HashMap;
 
-use calls::{CalledWorkflows, Caller, NewChild, start_calls};
-
-use crate::decide::{Control, Decision, EndWithoutAttempt, Then, decide_by_condition, decide_by_parents};
+use crate::decide::{
+    Control, Decision, EndWithoutAttempt, Then, begin_sleep, decide_by_condition, decide_by_parents,
+};
 use crate::join_rule::{EndColumns, JobEnd, JoinRule, ParentEnds};
 use crate::status::JobStatus;
 use crate::store::claim::ready::release;
@@ -23,6 +24,9 @@ use crate::store::jobs::read_values;
 use crate::store::runs::{read_context, read_end};
 use crate::store::{ForScheduler, json_ids};
 use crate::values::values;
+use calls::{CalledWorkflows, Caller, NewChild, start_calls};
+use serde_json::Value as Json;
+use sleep::{Sleeper, begin_sleeps};
 use windlass_db::error::Result;
 use windlass_db::{Connection, UpdateReturning, Value, all, all_updated};
 use windlass_system::wake_ups::WakeUps;
@@ -42,6 +46,8 @@ struct WaitingJob {
     join_rule: JoinRule,
     parents: ParentEnds,
     caller: Caller,
+    /// It was decided before, and has slept since then.
+    has_begun: bool,
     /// What is decided, or why the row can't be read.
     control: std::result::Result<Control, String>,
 }
@@ -73,9 +79,10 @@ impl ForScheduler<'_> {
                 if reading.bytes >= TRANSACTION_BYTES_MAX || reading.called.is_full() {
                     break;
                 }
-                decisions.push((job, decide(connection, job, &mut reading)?));
+                decisions.push((job, decide(connection, job, now_ms, &mut reading)?));
             }
-            carry_out(connection, decisions, now_ms)
+            carry_out(connection, &decisions, now_ms)?;
+            Ok(decisions.len() as i64)
         })
     }
 }
@@ -85,7 +92,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     let mut parents = read_parents(connection, job_ids)?;
     all(
         connection,
-        "SELECT id, run_id, phase, join_rule, control, attempt, timeout_ms, root_run_id FROM jobs
+        "SELECT id, run_id, phase, join_rule, control, started_at, attempt, timeout_ms, root_run_id FROM jobs
          WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'decision' ORDER BY id",
         &[(&json_ids(job_ids)).into()],
         |row| {
@@ -105,10 +112,11 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 join_rule,
                 parents: parents.remove(&id).unwrap_or_default(),
                 caller: Caller {
-                    attempt: row.integer(5)?,
-                    timeout_ms: row.optional_integer(6)?,
-                    root_run_id: row.optional_integer(7)?,
+                    attempt: row.integer(6)?,
+                    timeout_ms: row.optional_integer(7)?,
+                    root_run_id: row.optional_integer(8)?,
                 },
+                has_begun: row.optional_integer(5)?.is_some(),
                 control,
             })
         },
@@ -132,47 +140,79 @@ enum Decided {
 fn decide(
     connection: &mut dyn Connection,
     job: &WaitingJob,
+    now_ms: i64,
     reading: &mut Reading<'_>,
 ) -> Result<Decided> {
-    let failed = |reason: String| Ok(Decided::Only(Decision::End(EndWithoutAttempt::failed(reason))));
+    let only = |decision: Decision| Ok(Decided::Only(decision));
+    let failed = |reason: String| only(Decision::End(EndWithoutAttempt::failed(reason)));
     let control = match &job.control {
         Ok(control) => control,
         Err(error) => return failed(format!("the row can't be read: its control is invalid: {error}")),
     };
-    if let Some(end) = decide_by_parents(job.join_rule, job.parents) {
-        return Ok(Decided::Only(Decision::End(end)));
+    if !job.has_begun
+        && let Some(end) = decide_by_parents(job.join_rule, job.parents)
+    {
+        return only(Decision::End(end));
     }
-    let Some(run_id) = job.run_id else { return Ok(Decided::Only(Decision::GoOn)) };
-    if *control == Control::default() {
-        return Ok(Decided::Only(Decision::GoOn));
+    let Some(run_id) = job.run_id else { return only(Decision::GoOn) };
+    if !job.has_begun
+        && let Some(condition) = &control.condition
+    {
+        let mut names: Vec<String> = condition.reads().into_iter().map(|read| read.job).collect();
+        names.dedup();
+        let decision = match read_values_of(connection, job, run_id, "`if`", &names, reading)? {
+            Ok(values) => decide_by_condition(condition, &values),
+            Err(reason) => return failed(reason),
+        };
+        if decision != Decision::GoOn {
+            return only(decision);
+        }
     }
-    let names = control.reads();
-    let jobs = read_values(connection, run_id, &names)?;
+    match &control.then {
+        None => only(Decision::GoOn),
+        Some(Then::Call(call)) => {
+            match read_values_of(connection, job, run_id, "`params`", &control.uses, reading)? {
+                Ok(values) => {
+                    let child = reading.called.prepare(connection, job, run_id, call, &values)?;
+                    Ok(child.map_or_else(
+                        |end| Decided::Only(Decision::End(end)),
+                        |child| Decided::Call(Box::new(child)),
+                    ))
+                }
+                Err(reason) => failed(reason),
+            }
+        }
+        Some(Then::Sleep(_)) if job.has_begun => only(Decision::Done { output: None }),
+        Some(Then::Sleep(sleep)) => {
+            match read_values_of(connection, job, run_id, "`sleep`", &control.uses, reading)? {
+                Ok(values) => only(begin_sleep(sleep, &values, now_ms)),
+                Err(reason) => failed(reason),
+            }
+        }
+    }
+}
+
+/// Reads the values that a decision may name: those of the run, and those of these jobs. The inner error is for people.
+fn read_values_of(
+    connection: &mut dyn Connection,
+    job: &WaitingJob,
+    run_id: i64,
+    reader: &str,
+    names: &[String],
+    reading: &mut Reading<'_>,
+) -> Result<std::result::Result<Json, String>> {
+    let jobs = read_values(connection, run_id, names)?;
     let read: usize = jobs.iter().map(|job| job.output.as_ref().map_or(0, String::len)).sum();
     reading.bytes += read;
     if read > DECISION_BYTES_MAX {
         let names = names.join(", ");
-        return failed(format!(
-            "`if` reads {read} bytes of outputs, and may read at most {DECISION_BYTES_MAX}: {names}"
-        ));
+        return Ok(Err(format!(
+            "{reader} reads {read} bytes of outputs, and may read at most {DECISION_BYTES_MAX}: {names}"
+        )));
     }
     let run = read_context(connection, run_id)?;
     let end = if job.is_handler { read_end(connection, run_id)? } else { None };
-    let values = match values(&run, end.as_ref(), jobs) {
-        Ok(values) => values,
-        Err(reason) => return failed(reason),
-    };
-    let decision = match &control.condition {
-        Some(condition) => decide_by_condition(condition, &values),
-        None => Decision::GoOn,
-    };
-    match (&control.then, decision) {
-        (Some(Then::Call(call)), Decision::GoOn) => {
-            let child = reading.called.prepare(connection, job, run_id, call, &run, &values)?;
-            Ok(child.map_or_else(|end| Decided::Only(Decision::End(end)), |child| Decided::Call(Box::new(child))))
-        }
-        (_, decision) => Ok(Decided::Only(decision)),
-    }
+    Ok(values(&run, end.as_ref(), jobs))
 }
 
 /// Counts how the parents of each job ended.
@@ -205,31 +245,53 @@ fn read_parents(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Hash
     Ok(ends)
 }
 
-/// Writes the decisions. Returns how many there are.
 fn carry_out(
     connection: &mut dyn Connection,
-    decisions: Vec<(&WaitingJob, Decided)>,
+    decisions: &[(&WaitingJob, Decided)],
     now_ms: i64,
-) -> Result<i64> {
-    let count = decisions.len() as i64;
-    // The first decision of a run starts it, as a first claim does.
-    start_runs(connection, decisions.iter().filter_map(|(job, _decided)| job.run_id).collect(), now_ms)?;
-    let (mut go_on, mut ends, mut children) = (Vec::new(), Vec::new(), Vec::new());
+) -> Result<()> {
+    let (mut go_on, mut ends, mut sleepers) = (Vec::new(), Vec::new(), Vec::new());
+    let mut children: Vec<&NewChild> = Vec::new();
     for (job, decided) in decisions {
-        match decided {
-            Decided::Only(Decision::GoOn) => go_on.push(job.id),
-            Decided::Only(Decision::End(end)) => ends.push((job.id, end)),
-            Decided::Call(child) => children.push(*child),
+        let decision = match decided {
+            Decided::Only(decision) => decision,
+            Decided::Call(child) => {
+                children.push(child);
+                continue;
+            }
+        };
+        match decision {
+            Decision::GoOn => go_on.push(job.id),
+            Decision::Sleep { until_ms, delay_ms } => {
+                sleepers.push(Sleeper { job_id: job.id, until_ms: *until_ms, delay_ms: *delay_ms });
+            }
+            Decision::Done { output } => ends.push(DecidedEnd {
+                job_id: job.id,
+                status: JobStatus::Successful,
+                upstream_failed: false,
+                reason: None,
+                output: output.as_deref(),
+            }),
+            Decision::End(EndWithoutAttempt { status, upstream_failed, reason }) => ends.push(DecidedEnd {
+                job_id: job.id,
+                status: *status,
+                upstream_failed: *upstream_failed,
+                reason: Some(reason),
+                output: None,
+            }),
         }
     }
+    // The first decision of a run starts it, as a first claim does.
+    start_runs(connection, decisions.iter().filter_map(|(job, _decision)| job.run_id).collect(), now_ms)?;
     let keys = let_go_on(connection, &go_on, now_ms)?;
     admit(connection, &keys, now_ms)?;
+    begin_sleeps(connection, &sleepers, now_ms)?;
     start_calls(connection, &children, now_ms)?;
     let ended = write_ends(connection, &ends, now_ms)?;
     let propagated = propagate(connection, &ended, None, now_ms)?;
     release(connection, &propagated.promoted.ready, now_ms)?;
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
-    Ok(count)
+    Ok(())
 }
 
 /// Moves decided jobs on.
@@ -239,6 +301,7 @@ static LET_GO_ON: UpdateReturning = UpdateReturning {
         ("status", "CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END"),
         ("waits_for", "CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END"),
         ("priority", "{priority}"),
+        ("decided_at", "$2"),
         ("updated_at", "$2"),
     ],
     from: None,
@@ -257,17 +320,29 @@ fn let_go_on(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Resul
     Ok(keys.into_iter().flatten().collect())
 }
 
-/// Ends jobs that were decided not to run.
+/// The end of a job that the scheduler ends.
+struct DecidedEnd<'a> {
+    job_id: i64,
+    status: JobStatus,
+    upstream_failed: bool,
+    reason: Option<&'a str>,
+    output: Option<&'a str>,
+}
+
+/// Ends jobs that no worker executes.
 static END: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
         ("status", "news.status"),
         ("upstream_failed", "news.upstream_failed"),
         ("last_error", "news.reason"),
+        ("output", "news.output"),
         ("updated_at", "$2"),
         ("finished_at", "$2"),
     ],
-    from: Some("{rows $1: id integer, status text, upstream_failed integer, reason text} AS news"),
+    from: Some(
+        "{rows $1: id integer, status text, upstream_failed integer, reason text, output text} AS news",
+    ),
     condition: "{by jobs.id = news.id} AND {guard jobs.status = 'WAITING'} AND jobs.waits_for = 'decision'",
     returning: &[
         "jobs.id",
@@ -279,18 +354,21 @@ static END: UpdateReturning = UpdateReturning {
     ],
 };
 
-fn write_ends(
-    connection: &mut dyn Connection,
-    ends: &[(i64, EndWithoutAttempt)],
-    now_ms: i64,
-) -> Result<Vec<Ended>> {
+fn write_ends(connection: &mut dyn Connection, ends: &[DecidedEnd<'_>], now_ms: i64) -> Result<Vec<Ended>> {
     if ends.is_empty() {
         return Ok(Vec::new());
     }
-    let news: Vec<[Value<'_>; 4]> = ends
+    let news: Vec<[Value<'_>; 5]> = ends
         .iter()
-        .map(|(id, EndWithoutAttempt { status, upstream_failed, reason })| {
-            [(*id).into(), status.as_str().into(), i64::from(*upstream_failed).into(), reason.into()]
+        .map(|end| {
+            let upstream_failed = i64::from(end.upstream_failed);
+            [
+                end.job_id.into(),
+                end.status.as_str().into(),
+                upstream_failed.into(),
+                end.reason.into(),
+                end.output.into(),
+            ]
         })
         .collect();
     all_updated(connection, &END, &[Value::rows(&news), now_ms.into()], |row| {

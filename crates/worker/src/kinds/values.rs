@@ -17,7 +17,7 @@ use windlass_engine::values::values;
 const READ_TRIES_MAX: u32 = 300;
 const READ_PAUSE: Duration = Duration::from_millis(200);
 
-pub(super) struct TemplateValues<'a> {
+pub(crate) struct TemplateValues<'a> {
     attempt: &'a Attempt,
     run: Option<&'a RunContext>,
     uses: &'a [String],
@@ -28,7 +28,7 @@ pub(super) struct TemplateValues<'a> {
 
 impl<'a> TemplateValues<'a> {
     /// The values of a job that reads the outputs of the jobs `uses`.
-    pub(super) fn of(
+    pub(crate) fn of(
         attempt: &'a Attempt,
         run: Option<&'a RunContext>,
         uses: &'a [String],
@@ -39,16 +39,25 @@ impl<'a> TemplateValues<'a> {
         Ok(TemplateValues { attempt, run, uses, params, context: OnceCell::new() })
     }
 
-    pub(super) fn params(&self) -> &Map<String, Json> {
+    pub(crate) fn params(&self) -> &Map<String, Json> {
         &self.params
     }
 
     /// Replaces the templates in a text by their values. `place` names the key of the text, for error messages.
-    pub(super) fn render(&self, source: &str, place: impl Fn() -> String) -> Result<String, Outcome> {
+    pub(crate) fn render(&self, source: &str, place: impl Fn() -> String) -> Result<String, Outcome> {
         if !template::is_template(source) {
             return Ok(source.to_owned());
         }
         template::render(source, self.context()?)
+            .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))
+    }
+
+    /// The value of a text in a JSON value. A text that is one template keeps the type of its value.
+    pub(crate) fn render_json(&self, source: &str, place: impl Fn() -> String) -> Result<Json, Outcome> {
+        if !template::is_template(source) {
+            return Ok(Json::from(source));
+        }
+        template::render_json(source, self.context()?)
             .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))
     }
 
@@ -69,7 +78,7 @@ impl<'a> TemplateValues<'a> {
 }
 
 /// Reads from the database, and waits if it can't be read for now, because that is no failure of the job.
-pub(super) fn read_with_retries<T>(
+pub(crate) fn read_with_retries<T>(
     attempt: &Attempt,
     read: impl Fn() -> Result<T, Error>,
 ) -> Result<T, Outcome> {

@@ -1,0 +1,125 @@
+//! `windlass fmt`: gives workflow files in TOML one form.
+
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use windlass_workflow::{Source, format_toml, limits};
+
+use crate::error::Failure;
+use crate::output;
+use crate::read_file::{self, PathOrigin};
+use crate::stderr;
+use crate::submission::LoadError;
+
+/// Format workflow files: spaces, blank lines and quotes
+///
+/// The files are changed in place. Comments stay, and the files mean the same as before.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct FmtArgs {
+    /// The workflow files in TOML; `-` formats standard input to standard output
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Change nothing; print the files that are not formatted, and exit with 1 if there are any
+    #[arg(long)]
+    check: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass fmt nightly.toml
+  windlass fmt --check workflows/*.toml
+  windlass fmt - < nightly.toml";
+
+/// A file and its form.
+struct Formatted {
+    before: String,
+    after: String,
+}
+
+/// Formats all files. A file with an error does not keep the others from being formatted.
+pub(crate) fn execute(args: &FmtArgs) -> Result<(), Failure> {
+    let (mut unformatted, mut invalid) = (0, 0);
+    for path in &args.files {
+        let formatted = match format_file(path) {
+            Ok(formatted) => formatted,
+            Err(error) => {
+                error.failure().print();
+                invalid += 1;
+                continue;
+            }
+        };
+        let is_changed = formatted.before != formatted.after;
+        unformatted += usize::from(is_changed);
+        if args.check {
+            if is_changed {
+                output::write_text(&format!("{}\n", path.display()))?;
+            }
+        } else if is_standard_input(path) {
+            output::write_text(&formatted.after)?;
+        } else if is_changed {
+            replace(path, &formatted.after).map_err(|error| unwritable(path, &error))?;
+            stderr::note(&format!("formatted: {}", path.display()));
+        }
+    }
+    match (invalid, unformatted) {
+        (0, 0) => Ok(()),
+        (0, _) if args.check => Err(Failure::ProblemsFound),
+        (0, _) => Ok(()),
+        (_, _) => Err(Failure::InvalidFiles { message: None }),
+    }
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn format_file(path: &Path) -> Result<Formatted, LoadError> {
+    let bytes = if is_standard_input(path) {
+        read_standard_input()
+    } else {
+        read_file::read(path, limits::FILE_BYTES, PathOrigin::Named)
+    };
+    let bytes = bytes.map_err(LoadError::Unreadable)?;
+    let before = String::from_utf8_lossy(&bytes).into_owned();
+    let name =
+        if is_standard_input(path) { "standard input.toml".to_owned() } else { path.display().to_string() };
+    let source = Source::new(name, bytes).map_err(LoadError::Invalid)?;
+    let after = format_toml(&source).map_err(LoadError::Invalid)?;
+    Ok(Formatted { before, after })
+}
+
+/// Reads at most one byte more than a file may have.
+fn read_standard_input() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(limits::FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    io::stdin()
+        .take(limit)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::unreadable(Path::new("-"), &error))?;
+    Ok(bytes)
+}
+
+/// Replaces the content of a file in one step, so that a crash leaves the old content or the new one.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    // The target of a link is replaced, and the link stays.
+    let path = path.canonicalize()?;
+    let permissions = std::fs::metadata(&path)?.permissions();
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().set_permissions(std::fs::Permissions::from_mode(permissions.mode()))?;
+    new.as_file().sync_all()?;
+    new.persist(&path)?;
+    Ok(())
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::File {
+        message: format!("{} cannot be written: {error}", path.display()),
+        help: "check the permissions of the file and of its folder, and the disk".to_owned(),
+    }
+}

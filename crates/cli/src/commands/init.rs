@@ -1,0 +1,63 @@
+//! `windlass init`: writes a first workflow file.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::error::Failure;
+use crate::output;
+use crate::stderr;
+
+/// Write a first workflow file to change
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct InitArgs {
+    /// The name of the workflow; the file is NAME.toml in the current folder
+    #[arg(value_name = "NAME", default_value = "workflow", value_parser = parse_name)]
+    name: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass init nightly && windlass run nightly.toml
+  windlass init";
+
+/// The longest name.
+const NAME_BYTES_MAX: usize = 100;
+
+const TEMPLATE: &str = include_str!("init.toml");
+
+/// Writes the file, and prints its path.
+pub(crate) fn execute(args: &InitArgs) -> Result<(), Failure> {
+    let path = PathBuf::from(format!("{}.toml", args.name));
+    let text = TEMPLATE.replace("NAME", &args.name);
+    let written = fs::File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| {
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            return Failure::File {
+                message: format!("{} exists already", path.display()),
+                help: "choose another name: windlass init NAME".to_owned(),
+            };
+        }
+        Failure::File {
+            message: format!("{} cannot be written: {error}", path.display()),
+            help: "check the permissions of the current folder, and the disk".to_owned(),
+        }
+    })?;
+    stderr::note(&format!("run it with: windlass run {}", path.display()));
+    output::write_text(&format!("{}\n", path.display()))
+}
+
+fn parse_name(text: &str) -> Result<String, String> {
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+        && text.len() <= NAME_BYTES_MAX;
+    let text = text.strip_suffix(".toml").unwrap_or(text);
+    if is_name && !text.is_empty() {
+        Ok(text.to_owned())
+    } else {
+        Err("a name has letters, digits, `_`, `-` and `.`, and at most 100 of them".to_owned())
+    }
+}

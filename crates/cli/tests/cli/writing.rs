@@ -1,0 +1,69 @@
+//! `init`, `fmt` and `import`: verbs that write workflow files.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::Bench;
+
+#[test]
+fn a_first_file_is_valid_formatted_and_runs() {
+    let bench = Bench::new();
+    bench
+        .windlass(&["init", "nightly"])
+        .code(0)
+        .says(&["nightly.toml"])
+        .tells(&["windlass run nightly.toml"]);
+    bench.windlass(&["fmt", "--check", "nightly.toml"]).code(0);
+    bench.windlass(&["run", "nightly.toml"]).code(0).tells(&["run 1 successful"]);
+    bench.windlass(&["init", "nightly.toml"]).fails(2, &["nightly.toml exists already", "another name"]);
+    bench.windlass(&["init", "a/b"]).fails(2, &["letters, digits"]);
+}
+
+#[test]
+fn a_file_is_formatted_in_place_and_keeps_its_permissions() {
+    let bench = Bench::new();
+    bench.write("a.toml", "name='a' # its name\n[jobs.a]\nrun=\"true\"\n");
+    bench.write("b.toml", "name = 1 2\n");
+    let path = bench.folder().join("a.toml");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let outcome = bench.windlass(&["fmt", "--check", "a.toml"]);
+    outcome.code(1);
+    assert_eq!(outcome.stdout, "a.toml\n", "only the names are data");
+    bench.windlass(&["fmt", "b.toml", "a.toml"]).code(2).tells(&["b.toml:1:", "formatted: a.toml"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "name = \"a\"  # its name\n\n[jobs.a]\nrun = \"true\"\n");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    bench.windlass(&["fmt", "--check", "a.toml"]).code(0);
+    let left = fs::read_dir(bench.folder()).unwrap().count();
+    assert_eq!(left, 2, "no temporary file is left");
+}
+
+#[test]
+fn a_link_to_a_file_stays_a_link() {
+    let bench = Bench::new();
+    bench.write("a.toml", "name='a'");
+    std::os::unix::fs::symlink("a.toml", bench.folder().join("link.toml")).unwrap();
+    bench.windlass(&["fmt", "link.toml"]).code(0);
+    assert_eq!(fs::read_to_string(bench.folder().join("a.toml")).unwrap(), "name = \"a\"\n");
+    assert!(fs::symlink_metadata(bench.folder().join("link.toml")).unwrap().is_symlink());
+}
+
+#[test]
+fn a_crontab_becomes_a_folder_of_workflows() {
+    let bench = Bench::new();
+    bench
+        .write("crontab", "MAILTO=ann\n30 2 * * * /opt/backup.sh\n@reboot /opt/start.sh\n*/5 * * * * sync\n");
+    let import = ["import", "crontab", "crontab", "--timezone", "Europe/Berlin"];
+    bench.windlass(&import).fails(2, &["2 workflows", "--to"]);
+    let to = [&import[..], &["--to", "flows"]].concat();
+    bench.windlass(&to).code(0).tells(&["line 1: MAILTO", "line 3: `@reboot`", "written: flows/backup.toml"]);
+    bench.windlass(&["validate", "flows/backup.toml", "flows/sync.toml"]).code(0);
+    let strict = [&to[..], &["--strict"]].concat();
+    bench.windlass(&strict).fails(2, &["flows/backup.toml exists already", "nothing was written"]);
+    let text = fs::read_to_string(bench.folder().join("flows/backup.toml")).unwrap();
+    assert!(text.contains("timezone = \"Europe/Berlin\""), "{text}");
+    let strict = [&import[..], &["--to", "others", "--strict"]].concat();
+    bench.windlass(&strict).code(2).tells(&["2 things were left out"]);
+    bench.write("single", "0 0 1 1 * root a\n");
+    let single = ["import", "crontab", "single", "--system", "--timezone", "UTC"];
+    bench.windlass(&single).code(0).says(&["name = \"a\""]).tells(&["line 1: the user root"]);
+}
