@@ -5,13 +5,17 @@ mod support;
 
 use serde_json::{Value as Json, json};
 use support::{Bench, failure, request, success};
-use windlass_engine::store::{ClaimedJob, Claims, NewRegistration, NewRun, Prune, Reason, RetrySelection, RunFilter, Scope};
+use windlass_engine::store::{
+    ClaimedJob, Claims, NewRegistration, NewRun, Prune, Reason, RetrySelection, RunFilter, Scope,
+};
 use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, RunStatus, WaitsFor};
 use windlass_workflow::{Source, Workflow, parse};
 
 fn workflow(text: &str) -> Workflow {
-    parse(&Source::new("top.toml", text.to_owned().into()).unwrap()).map_err(|report| format!("{report:?}")).unwrap()
+    parse(&Source::new("top.toml", text.to_owned().into()).unwrap())
+        .map_err(|report| format!("{report:?}"))
+        .unwrap()
 }
 
 const LOAD: &str = r#"
@@ -64,7 +68,11 @@ impl Calls {
     /// Does what the scheduler does, until nothing is left.
     fn decide(&self) {
         let scheduler = self.bench.store.for_scheduler();
-        while scheduler.decide_waiting().unwrap() + scheduler.stop_calls().unwrap() + scheduler.end_calls().unwrap() > 0 {}
+        while scheduler.decide_waiting().unwrap()
+            + scheduler.stop_calls().unwrap()
+            + scheduler.end_calls().unwrap()
+            > 0
+        {}
         scheduler.promote_due().unwrap();
         while scheduler.decide_waiting().unwrap() > 0 {}
     }
@@ -193,7 +201,11 @@ fn params_that_do_not_fit_fail_the_job_without_a_run() {
 
 #[test]
 fn each_attempt_of_a_job_is_a_run_of_its_own() {
-    let calls = Calls::of(&LOAD.replace("workflow = \"load\"", "workflow = \"load\"\nretry = { max_attempts = 3, delay = \"0s\" }"));
+    let calls =
+        Calls::of(&LOAD.replace(
+            "workflow = \"load\"",
+            "workflow = \"load\"\nretry = { max_attempts = 3, delay = \"0s\" }",
+        ));
     let tries = std::cell::Cell::new(0);
     calls.run(|name| match name {
         "copy" if tries.replace(tries.get() + 1) < 2 => failure(),
@@ -295,7 +307,9 @@ fn a_worker_of_one_run_takes_the_jobs_of_the_runs_below_it() {
     calls.decide();
     for (run_id, expected) in [(calls.run_id + 100, 0), (calls.run_id, 1)] {
         let request = request(calls.worker, Scope::Runs(vec![run_id]), 10);
-        let Claims::Jobs(jobs) = calls.bench.store.for_workers().claim(request).unwrap() else { panic!("fenced") };
+        let Claims::Jobs(jobs) = calls.bench.store.for_workers().claim(request).unwrap() else {
+            panic!("fenced")
+        };
         assert_eq!(jobs.len(), expected);
     }
 }
@@ -341,7 +355,11 @@ fn a_registered_workflow_is_embedded_when_the_run_is_submitted() {
         let new = NewRegistration { workflow, file: None, dir: Some(dir.to_owned()) };
         bench.store.registrations().apply(new).unwrap();
     };
-    register("[jobs.a]\nworkflow = 'local'\n[workflows.local.jobs.b]\nworkflow = 'leaf'", "middle", "/middle");
+    register(
+        "[jobs.a]\nworkflow = 'local'\n[workflows.local.jobs.b]\nworkflow = 'leaf'",
+        "middle",
+        "/middle",
+    );
     register("[jobs.old]\nrun = 'x'", "leaf", "/leaf");
     let submit = |text: &str| {
         let run = NewRun {
@@ -365,7 +383,13 @@ fn a_registered_workflow_is_embedded_when_the_run_is_submitted() {
     assert_eq!(seen, expected.map(|(name, dir)| (name.to_owned(), Some(dir.to_owned()))));
 
     let submit = |text: &str| {
-        let run = NewRun { workflow: workflow(text), params: Default::default(), dir: None, run_key: None, occasion: None };
+        let run = NewRun {
+            workflow: workflow(text),
+            params: Default::default(),
+            dir: None,
+            run_key: None,
+            occasion: None,
+        };
         calls.bench.store.runs().submit(run).map(|submitted| submitted.run_id).unwrap_err().to_string()
     };
     let unknown = submit("[jobs.top]\nworkflow = 'nobody'");
@@ -381,7 +405,8 @@ fn a_registered_workflow_is_embedded_when_the_run_is_submitted() {
 fn chain(depth: usize) -> String {
     let mut text = "[jobs.call]\nworkflow = 'w1'\n".to_owned();
     for level in 1..=depth {
-        let action = if level < depth { format!("workflow = 'w{}'", level + 1) } else { "run = 'x'".to_owned() };
+        let action =
+            if level < depth { format!("workflow = 'w{}'", level + 1) } else { "run = 'x'".to_owned() };
         text.push_str(&format!("[workflows.w{level}.jobs.call]\n{action}\n"));
     }
     text
@@ -395,7 +420,10 @@ fn sixteen_levels_run_and_seventeen_are_refused_with_the_chain() {
     let source = Source::new("top.toml", chain(17).into()).unwrap();
     let report = parse(&source).unwrap_err();
     let message = &report.diagnostics()[0].message;
-    assert!(message.contains("17 deep") && message.contains("top → w1 → w2") && message.ends_with("→ w17"), "{message}");
+    assert!(
+        message.contains("17 deep") && message.contains("top → w1 → w2") && message.ends_with("→ w17"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -66,9 +66,7 @@ impl RunView {
             finished_at: instant(run.finished_at),
             duration_ms: duration_ms(run.started_at, run.finished_at),
             interrupted,
-            parent: run
-                .parent_job_id
-                .map(|job_id| ParentView { job_id, root_run_id: run.root_run_id }),
+            parent: run.parent_job_id.map(|job_id| ParentView { job_id, root_run_id: run.root_run_id }),
             job_counts: JobCountsView::new(counts),
         }
     }

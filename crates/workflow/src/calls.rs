@@ -55,7 +55,8 @@ impl Workflow {
     pub fn calls_mut(&mut self) -> impl Iterator<Item = (Option<usize>, &mut Call)> {
         let own = (None, &mut self.jobs);
         let called = self.workflows.iter_mut().enumerate();
-        let all = std::iter::once(own).chain(called.map(|(index, workflow)| (Some(index), &mut workflow.jobs)));
+        let all =
+            std::iter::once(own).chain(called.map(|(index, workflow)| (Some(index), &mut workflow.jobs)));
         all.flat_map(|(scope, jobs)| jobs.iter_mut().filter_map(move |job| Some((scope, call_of(job)?))))
     }
 
@@ -88,7 +89,8 @@ impl Workflow {
             }
             at += 1;
         }
-        workflow.workflows = order.iter().skip(1).filter_map(|index| self.workflows.get(*index).cloned()).collect();
+        workflow.workflows =
+            order.iter().skip(1).filter_map(|index| self.workflows.get(*index).cloned()).collect();
         for (_scope, call) in workflow.calls_mut() {
             // The first place is the workflow itself.
             call.called = call.called.and_then(|called| place.get(&called)?.checked_sub(1));
@@ -150,7 +152,8 @@ fn call_of(job: &mut Job) -> Option<&mut Call> {
 pub(crate) fn check_given(declared: &[Param], given: &Map<String, Json>) -> Result<(), ParamError> {
     let is_known = |value: &Json| !matches!(value, Json::String(text) if template::is_template(text));
     let (known, templates): (Vec<_>, Vec<_>) = given.iter().partition(|(_name, value)| is_known(value));
-    let supplied = known.into_iter().map(|(name, value)| (name.clone(), supply(declared, name, value.clone())));
+    let supplied =
+        known.into_iter().map(|(name, value)| (name.clone(), supply(declared, name, value.clone())));
     let mut errors = params::bind(declared, supplied.collect()).err().unwrap_or_default();
     errors.retain(|error| match error {
         ParamError::Missing { name, .. } => templates.iter().all(|(given, _value)| *given != name),
@@ -235,7 +238,7 @@ struct Descent<'w> {
 }
 
 /// Refuses workflows that call themselves, and calls that are too deep.
-fn check_depth(workflow: &Workflow) -> Result<(), CallError> {
+pub(crate) fn check_depth(workflow: &Workflow) -> Result<(), CallError> {
     let mut descent = Descent {
         list: &workflow.workflows,
         visits: BTreeMap::new(),

@@ -42,10 +42,10 @@ impl NameKind {
             | NameKind::Capability
             | NameKind::Schedule
             | NameKind::Tag
-            | NameKind::Workflow => {
-                c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+            | NameKind::Workflow => c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'),
+            NameKind::Param | NameKind::Variable | NameKind::Secret | NameKind::Output => {
+                c.is_ascii_alphanumeric() || c == '_'
             }
-            NameKind::Param | NameKind::Variable | NameKind::Secret | NameKind::Output => c.is_ascii_alphanumeric() || c == '_',
         }
     }
 

@@ -25,8 +25,11 @@ fn file_with(table: Table, entry: &str) -> String {
         Table::Secret => file_with(Table::Workflow, &format!("\"secrets\": {{\"S\": {{{entry}}}}}")),
         Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
         // A job has one action.
-        Table::Job if entry.starts_with("\"http\"") || entry.starts_with("\"sleep\"") => {
+        Table::Job if ["\"http\"", "\"sleep\"", "\"workflow\""].iter().any(|key| entry.starts_with(key)) => {
             format!("{{\"jobs\": {{\"a\": {{{entry}}}}}}}")
+        }
+        Table::Job if entry.starts_with("\"params\"") => {
+            format!("{{\"jobs\": {{\"a\": {{\"workflow\": \"w\", {entry}}}}}}}")
         }
         Table::Job => job(&format!(", {entry}")),
         Table::Retry => job(&format!(", \"retry\": {{{entry}}}")),

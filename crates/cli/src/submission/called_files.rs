@@ -126,7 +126,10 @@ mod tests {
     fn files_are_found_from_the_folder_of_the_file_that_calls_them() {
         let folder = folder(&[
             ("top.toml", "[jobs.a]\nworkflow = './sub/b.toml'\n[jobs.c]\nworkflow = './c.toml'"),
-            ("sub/b.toml", "[jobs.x]\nworkflow = '../c.toml'\n[jobs.y]\nworkflow = 'own'\n[workflows.own.jobs.z]\nrun = 'z'"),
+            (
+                "sub/b.toml",
+                "[jobs.x]\nworkflow = '../c.toml'\n[jobs.y]\nworkflow = 'own'\n[workflows.own.jobs.z]\nrun = 'z'",
+            ),
             ("c.toml", "[jobs.c]\nrun = 'c'"),
         ]);
         let workflow = load(&folder.path().join("top.toml"), PathOrigin::Named).unwrap();
@@ -153,8 +156,12 @@ mod tests {
             ("b.toml", "params = { day = {} }\n[jobs.x]\nrun = 'x'"),
         ]);
         let text = error(&params);
-        assert!(text.contains("job `a` calls `./b.toml`: there is no parameter `dya`; did you mean `day`?"), "{text}");
-        let invalid = folder(&[("top.toml", "[jobs.a]\nworkflow = './b.toml'"), ("b.toml", "[jobs.x]\nrum = 'x'")]);
+        assert!(
+            text.contains("job `a` calls `./b.toml`: there is no parameter `dya`; did you mean `day`?"),
+            "{text}"
+        );
+        let invalid =
+            folder(&[("top.toml", "[jobs.a]\nworkflow = './b.toml'"), ("b.toml", "[jobs.x]\nrum = 'x'")]);
         assert!(error(&invalid).contains("b.toml"), "{}", error(&invalid));
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{BAD, Bench, GOOD};
 
-const RUN: [&str; 17] = [
+const RUN: [&str; 18] = [
     "id",
     "workflow",
     "status",
@@ -21,6 +21,7 @@ const RUN: [&str; 17] = [
     "finished_at",
     "duration_ms",
     "interrupted",
+    "parent",
     "job_counts",
 ];
 const JOB: [&str; 25] = [

@@ -152,7 +152,9 @@ mod tests {
             call.outcome(|| Ok(Some("{}".to_owned())))
         };
         let error = |outcome| match outcome {
-            Outcome::Failed { error, .. } | Outcome::TimedOut { error } | Outcome::Cancelled { error } => error,
+            Outcome::Failed { error, .. } | Outcome::TimedOut { error } | Outcome::Cancelled { error } => {
+                error
+            }
             other => panic!("{other:?}"),
         };
         let successful = ended(RunStatus::Successful, None, &[], 0);
@@ -170,11 +172,7 @@ mod tests {
 
     #[test]
     fn the_folder_of_a_called_file_is_relative_to_that_of_the_run() {
-        let call = |dir: Option<&str>| Call {
-            workflow: 0,
-            params: Map::new(),
-            dir: dir.map(str::to_owned),
-        };
+        let call = |dir: Option<&str>| Call { workflow: 0, params: Map::new(), dir: dir.map(str::to_owned) };
         for (own, of_run, expected) in [
             (None, Some("/a"), Some("/a")),
             (Some("sub"), Some("/a"), Some("/a/sub")),

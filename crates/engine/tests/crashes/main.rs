@@ -73,6 +73,7 @@ fn run_all_jobs(databases: &TestDatabases) {
     let worker_id = bench.worker();
     for _hour in 0..24 {
         if bench.store.jobs().count_active().unwrap() == 0
+            && bench.store.runs().unfinished().unwrap().is_empty()
             && bench.store.for_scheduler().next_firing(&[]).unwrap().is_none()
         {
             break;
@@ -80,7 +81,7 @@ fn run_all_jobs(databases: &TestDatabases) {
         bench.clock.advance_ms(HOUR_MS);
         while bench.store.for_scheduler().apply_reports().unwrap() > 0 {}
         bench.store.for_scheduler().admit_waiting("").unwrap();
-        while bench.store.for_scheduler().decide_waiting().unwrap() > 0 {}
+        operations::decide_all(&bench.store).unwrap();
         while bench.store.for_scheduler().promote_due().unwrap().promoted > 0 {}
         fire_all(&bench.store).unwrap();
         end_all(bench, worker_id);
@@ -142,7 +143,7 @@ macro_rules! operations {
 operations! {
     submit enqueue enqueue_one apply_with_schedules start_a_service fire backfill pause_and_resume trigger
     cancel_a_run cancel_a_job retry_failed_jobs retry_from_a_job prune copy_into_a_failing_database copy_from_a_failing_database
-    restore rescue rescue_with_an_invalid_row finish_and_claim finish_and_claim_many decide apply_reports
+    restore rescue rescue_with_an_invalid_row finish_and_claim finish_and_claim_many decide start_calls end_calls stop_calls retry_failed_calls apply_reports
     apply_reports_with_an_invalid_row reconcile admit promote_due_jobs limit_a_queue stop_a_worker
 }
 

@@ -17,7 +17,10 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     check_secrets(&job.secrets, names)?;
     optional_duration(job.timeout_ms, "timeout_ms")?;
     if !job.action.is_claimed() && job.concurrency.is_some() {
-        return refuse("concurrency", "no worker executes this job; the jobs of the called workflow may have keys");
+        return refuse(
+            "concurrency",
+            "no worker executes this job; the jobs of the called workflow may have keys",
+        );
     }
     field::name(&job.queue, "queue", NameKind::Queue)?;
     in_range(job.priority, -limits::PRIORITY..=limits::PRIORITY, "priority")?;

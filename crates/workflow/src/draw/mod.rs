@@ -8,8 +8,8 @@ mod svg;
 mod text;
 
 use crate::graph::Graph;
-use crate::limits;
 use crate::kinds::Action;
+use crate::limits;
 use crate::model::{Job, When, Workflow};
 
 /// A graph to draw: the jobs of a workflow, or the jobs of a run with their statuses.

@@ -10,7 +10,9 @@ mod unknown;
 pub use crate::key::{InDefaults, Key, Table, TextKind, ValueType};
 use crate::kinds;
 pub use crate::support::{Accepted, Support};
-pub(crate) use list::{CONCURRENCY_KEY, IF, OUTPUTS, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF, WORKFLOW_ENV};
+pub(crate) use list::{
+    CONCURRENCY_KEY, IF, OUTPUTS, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF, WORKFLOW_ENV,
+};
 pub(crate) use unknown::find;
 
 /// Every key, with the table in which it stands. The keys of `[defaults]` are not repeated.

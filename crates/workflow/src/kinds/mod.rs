@@ -21,8 +21,8 @@ use crate::report::Findings;
 use crate::support::Support;
 use crate::template::Templates;
 use crate::tree::Entry;
-pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
 use http::Http;
+pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
 pub(crate) use read::{
     action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside,
 };

@@ -3,7 +3,7 @@
 use super::job::UnresolvedJob;
 use super::tables::JobEntry;
 use super::top_level::{self, TopLevel};
-use crate::calls::{CallError, check_given};
+use crate::calls::{check_depth, check_given};
 use crate::keys::Table;
 use crate::kinds::Action;
 use crate::kinds::call::Call;
@@ -86,8 +86,9 @@ fn wrong_param(error: &ParamError, call: &Call, job: &Entry<'_>) -> Finding {
 
 /// Reports workflows of the file that call themselves, and calls that are too deep.
 pub(super) fn check(workflow: &Workflow, workflows: Option<&Entry<'_>>, findings: &mut Findings) {
-    // What the calls give is reported with its position.
-    let Err(error @ (CallError::Recursive(_) | CallError::TooDeep(_))) = workflow.check_calls() else { return };
+    let Err(error) = check_depth(workflow) else {
+        return;
+    };
     let span = workflows.map_or(0..0, |entry| entry.key_span.clone());
     findings.push(Finding::new(span, error.to_string()));
 }

@@ -211,7 +211,8 @@ fn refuse_keys_of_workers(entry: &Entry<'_>, findings: &mut Findings) {
     let Some(action) = parts.iter().find(|part| kinds::is_action_key(&part.key)) else { return };
     for part in parts.iter().filter(|part| KEYS_OF_WORKERS.contains(&part.key.as_ref())) {
         let finding = kinds::useless_beside(part, action);
-        findings.push(finding.help("no worker executes this job; write the key into the jobs of the workflow"));
+        findings
+            .push(finding.help("no worker executes this job; write the key into the jobs of the workflow"));
     }
 }
 

@@ -38,11 +38,7 @@ pub(super) struct TopLevel<'t, 's> {
 }
 
 /// Reads the keys of a workflow: of the file, or of one of its `workflows`.
-pub(super) fn read<'t, 's>(
-    root: &'t [Entry<'s>],
-    table: Table,
-    findings: &mut Findings,
-) -> TopLevel<'t, 's> {
+pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], table: Table, findings: &mut Findings) -> TopLevel<'t, 's> {
     let mut top = TopLevel::default();
     for entry in root {
         let Ok(key) = keys::find(entry, table, findings) else { continue };

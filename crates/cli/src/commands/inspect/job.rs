@@ -1,7 +1,7 @@
 //! The details of one job.
 
-use windlass_engine::{JobStatus, RunStatus};
 use windlass_engine::store::{Attempt, Job, LogLine};
+use windlass_engine::{JobStatus, RunStatus};
 use windlass_views::{InspectedJob, names_of_needed_jobs};
 use windlass_workflow::kinds::{self, SummaryText};
 

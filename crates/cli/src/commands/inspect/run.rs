@@ -166,8 +166,10 @@ fn result(job: &Job) -> String {
 
 fn next_steps(details: &RunDetails, global: &GlobalOptions) -> String {
     let id = details.run.id;
+    // The run at the top has the runs that its jobs have started.
+    let top = details.run.root_run_id.unwrap_or(id);
     if details.interrupted {
-        let resume = global.hint(&format!("resume {id}"));
+        let resume = global.hint(&format!("resume {top}"));
         return format!("\nno worker executes this run; `{resume}` continues it\n");
     }
     if !details.run.status.is_terminal() {
@@ -176,7 +178,7 @@ fn next_steps(details: &RunDetails, global: &GlobalOptions) -> String {
     if details.counts.of(JobStatus::Successful) == details.counts.total() {
         return String::new();
     }
-    let retry = global.hint(&format!("retry {id}"));
+    let retry = global.hint(&format!("retry {top}"));
     let logs = global.hint(&format!("logs {id}"));
     format!("\n`{logs}` shows all output, `{retry}` reruns failed and skipped jobs\n")
 }

@@ -278,8 +278,7 @@ fn is_in_scope(worker: &Worker, job: &Job) -> bool {
     let queues = worker.queues.as_deref().map(serde_json::from_str::<Vec<String>>);
     let runs = worker.run_ids.as_deref().map(serde_json::from_str::<Vec<i64>>);
     queues.is_none_or(|queues| queues.is_ok_and(|queues| queues.contains(&job.queue)))
-        && runs
-            .is_none_or(|runs| {
+        && runs.is_none_or(|runs| {
             let run_id = job.root_run_id.or(job.run_id);
             runs.is_ok_and(|runs| run_id.is_some_and(|run_id| runs.contains(&run_id)))
         })

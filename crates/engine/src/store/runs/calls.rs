@@ -14,7 +14,10 @@ pub(in crate::store) fn has_unresolved_calls(workflow: &Workflow) -> bool {
 
 /// Adds the registered workflows that are called, and those that they call. Names that are not registered stay as they are:
 /// they are refused when the run is prepared.
-pub(in crate::store) fn resolve_calls(connection: &mut dyn Connection, workflow: &mut Workflow) -> Result<()> {
+pub(in crate::store) fn resolve_calls(
+    connection: &mut dyn Connection,
+    workflow: &mut Workflow,
+) -> Result<()> {
     // Where each name is in the list, and the folder of its registration.
     let mut known: HashMap<String, Option<(usize, Option<String>)>> = HashMap::new();
     loop {

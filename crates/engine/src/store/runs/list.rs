@@ -182,7 +182,9 @@ impl<'f> AccessPath<'f> {
     /// Whether some rows that the path reads may not match, so that the search needs a bound.
     fn compares_rows(&self) -> bool {
         match self {
-            AccessPath::Unfinished(_) | AccessPath::WorkflowAndUnfinished(..) | AccessPath::Children(..) => true,
+            AccessPath::Unfinished(_) | AccessPath::WorkflowAndUnfinished(..) | AccessPath::Children(..) => {
+                true
+            }
             AccessPath::Id
             | AccessPath::Status(_)
             | AccessPath::WorkflowAndStatus(..)
@@ -376,8 +378,10 @@ fn lowest_id_searched(
     }
     let rows_before = SEARCH_MAX / paths.len() as i64 - 1;
     let range = [ids.from.into(), ids.below.into(), rows_before.into()];
-    let queries: Vec<PlainQuery<'_>> =
-        paths.iter().map(|path| (path.last_id_sql(), [range.to_vec(), path.values_of_range()].concat())).collect();
+    let queries: Vec<PlainQuery<'_>> = paths
+        .iter()
+        .map(|path| (path.last_id_sql(), [range.to_vec(), path.values_of_range()].concat()))
+        .collect();
     let floors = rows_of_each(connection, &queries, |row| row.integer(0))?;
     Ok(floors.into_iter().flatten().max())
 }

@@ -141,7 +141,8 @@ struct InPlace {
 
 /// The jobs whose last runs did not succeed, and can be retried.
 fn runs_to_retry_in_place(connection: &mut dyn Connection, roots: &[Root]) -> Result<Vec<InPlace>> {
-    let ids: Vec<i64> = roots.iter().filter(|root| root.phase == 0 && root.is_call).map(|root| root.id).collect();
+    let ids: Vec<i64> =
+        roots.iter().filter(|root| root.phase == 0 && root.is_call).map(|root| root.id).collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }

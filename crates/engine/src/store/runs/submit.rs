@@ -4,9 +4,9 @@ use super::prepared::{PreparedJob, PreparedRun, StoredDefinition, on_full, to_js
 use crate::join_rule::JoinRule;
 use crate::status::{RunSource, RunStatus};
 use crate::store::Runs;
-use crate::store::runs::calls::{has_unresolved_calls, resolve_calls};
 use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::finish::slots::admit;
+use crate::store::runs::calls::{has_unresolved_calls, resolve_calls};
 use serde_json::Map;
 use serde_json::Value as Json;
 use windlass_db::error::{Error, Result};

@@ -17,7 +17,9 @@ pub(super) const KIND: Kind = Kind {
     action_keys: &[ActionKey { key: read::WORKFLOW, holds: "the name or the file of a workflow" }],
     other_keys: read::OTHER_KEYS,
     read: read::read,
-    check_payload: |_payload| Err("a job that calls a workflow belongs to a run; submit the workflow".to_owned()),
+    check_payload: |_payload| {
+        Err("a job that calls a workflow belongs to a run; submit the workflow".to_owned())
+    },
     summarize_payload: summarize,
 };
 

@@ -72,7 +72,8 @@ impl CalledWorkflows<'_> {
         call: &Call,
         values: &Json,
     ) -> Result<std::result::Result<NewChild, EndWithoutAttempt>> {
-        let failed = |reason: String| Ok(Err(EndWithoutAttempt::failed(format!("no run was started: {reason}"))));
+        let failed =
+            |reason: String| Ok(Err(EndWithoutAttempt::failed(format!("no run was started: {reason}"))));
         let root_run_id = job.caller.root_run_id.unwrap_or(run_id);
         if self.children_of(connection, root_run_id)? >= CHILDREN_MAX {
             return failed(format!("run {root_run_id} has {CHILDREN_MAX} child runs, which is the limit"));
@@ -160,7 +161,11 @@ static START_CALLS: UpdateReturning = UpdateReturning {
 };
 
 /// Starts the runs of jobs.
-pub(super) fn start_calls(connection: &mut dyn Connection, children: &[&NewChild], now_ms: i64) -> Result<()> {
+pub(super) fn start_calls(
+    connection: &mut dyn Connection,
+    children: &[&NewChild],
+    now_ms: i64,
+) -> Result<()> {
     if children.is_empty() {
         return Ok(());
     }

@@ -250,11 +250,7 @@ static END_CALLS: UpdateReturning = UpdateReturning {
     returning: &["jobs.id", "jobs.run_id", "jobs.name", "jobs.status", "jobs.allow_failure"],
 };
 
-fn write(
-    connection: &mut dyn Connection,
-    transitions: &[(i64, Transition)],
-    now_ms: i64,
-) -> Result<()> {
+fn write(connection: &mut dyn Connection, transitions: &[(i64, Transition)], now_ms: i64) -> Result<()> {
     if transitions.is_empty() {
         return Ok(());
     }
@@ -297,7 +293,12 @@ fn record(connection: &mut dyn Connection, transitions: &[(i64, Transition)], no
         .iter()
         .filter_map(|(job_id, transition)| {
             let outcome = transition.record?.as_str();
-            Some([(*job_id).into(), transition.attempt.into(), outcome.into(), (&transition.last_error).into()])
+            Some([
+                (*job_id).into(),
+                transition.attempt.into(),
+                outcome.into(),
+                (&transition.last_error).into(),
+            ])
         })
         .collect();
     if records.is_empty() {
