@@ -245,6 +245,8 @@ CREATE TABLE jobs (
     -- When the scheduler decided that the job runs. A SCHEDULED job that has a `control` and is not decided goes to the
     -- scheduler when its time comes: it sleeps. A decided one is retried, and goes to the workers.
     decided_at           {integer},
+    -- When the job must be over: the end of its `deadline`, which began when it was decided.
+    deadline_at          {integer},
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
     CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)
@@ -284,6 +286,9 @@ CREATE INDEX jobs_key_on_full ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot' AND on_full <> 'wait';
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot';
+-- Unfinished jobs with a deadline that were not asked to stop.
+CREATE INDEX jobs_deadline ON jobs (deadline_at)
+    WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL;
 -- All waiting jobs, for counts, lists, and the scheduler's decisions.
 CREATE INDEX jobs_waiting ON jobs (waits_for, id) WHERE status = 'WAITING';
 

@@ -1,6 +1,7 @@
 //! The durable heart of Windlass: its tables, all operations on them (`store`), and the pure decisions
 //! (`transition`). It starts no thread and runs no job.
 
+pub mod attempt_end;
 pub mod decide;
 pub mod join_rule;
 pub mod status;

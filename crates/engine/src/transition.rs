@@ -20,10 +20,17 @@ pub enum Outcome {
         /// Whether a retry may help.
         repeat: Repeat,
     },
+    /// It found that there was nothing to do: `skip_if` was true.
+    Skipped {
+        /// Why, for people.
+        reason: String,
+    },
     /// It was stopped at its timeout.
     TimedOut {
         /// What was done to stop it.
         error: String,
+        /// Whether a retry may help.
+        repeat: Repeat,
     },
     /// It was stopped at the request of a person, or because its run reached its deadline.
     Cancelled {
@@ -53,6 +60,7 @@ impl Outcome {
         match self {
             Outcome::Successful { .. }
             | Outcome::Failed { .. }
+            | Outcome::Skipped { .. }
             | Outcome::TimedOut { .. }
             | Outcome::Cancelled { .. }
             | Outcome::Interrupted { .. } => true,
@@ -219,12 +227,13 @@ pub fn after_attempt(retry_state: &RetryState, outcome: Outcome, chance: f64) ->
         Outcome::Failed { error, repeat } => {
             after_failure(retry_state, stay(JobStatus::Failed), error, AttemptOutcome::Failed, repeat, chance)
         }
-        Outcome::TimedOut { error } => after_failure(
+        Outcome::Skipped { reason } => Transition { last_error: Some(reason), ..stay(JobStatus::Skipped) },
+        Outcome::TimedOut { error, repeat } => after_failure(
             retry_state,
             stay(JobStatus::Failed),
             error,
             AttemptOutcome::TimedOut,
-            Repeat::Allowed,
+            repeat,
             chance,
         ),
         Outcome::Cancelled { error } => Transition {
@@ -395,10 +404,12 @@ mod tests {
     }
 
     #[test]
-    fn success_and_cancellation_are_final() {
+    fn success_skip_and_cancellation_are_final() {
         let success = after_attempt(&retry_state(), Outcome::Successful { output: None }, 0.5);
         assert_eq!((success.status, success.record), (JobStatus::Successful, None));
         let cancelled = after_attempt(&retry_state(), Outcome::Cancelled { error: String::new() }, 0.5);
         assert_eq!(cancelled.status, JobStatus::Cancelled);
+        let skipped = after_attempt(&retry_state(), Outcome::Skipped { reason: "skipped".to_owned() }, 0.5);
+        assert_eq!((skipped.status, skipped.failures, skipped.record), (JobStatus::Skipped, 1, None));
     }
 }

@@ -34,6 +34,8 @@ enum End {
     Success,
     Failure,
     Cancellation,
+    /// It finds that there is nothing to do.
+    Skip,
 }
 
 impl End {
@@ -42,6 +44,7 @@ impl End {
             End::Success => JobStatus::Successful,
             End::Failure => JobStatus::Failed,
             End::Cancellation => JobStatus::Cancelled,
+            End::Skip => JobStatus::Skipped,
         }
     }
 }
@@ -51,8 +54,8 @@ fn plan(random: &mut Rng) -> Vec<PlannedJob> {
         .map(|index| {
             let needs: Vec<usize> = (0..index).filter(|_parent| random.u8(..3) == 0).collect();
             let rule = (!needs.is_empty() && random.bool()).then(|| JoinRule::ALL[random.usize(..5)]);
-            let ends = [End::Success, End::Success, End::Failure, End::Cancellation];
-            PlannedJob { needs, rule, allow_failure: random.u8(..4) == 0, ends: ends[random.usize(..4)] }
+            let ends = [End::Success, End::Success, End::Failure, End::Cancellation, End::Skip];
+            PlannedJob { needs, rule, allow_failure: random.u8(..4) == 0, ends: ends[random.usize(..5)] }
         })
         .collect()
 }
@@ -131,6 +134,7 @@ fn outcome(plan: &[PlannedJob], job: &ClaimedJob) -> Outcome {
         End::Success => Outcome::Successful { output: None },
         End::Failure => Outcome::Failed { error: "no luck".to_owned(), repeat: Repeat::Pointless },
         End::Cancellation => Outcome::Cancelled { error: "stopped".to_owned() },
+        End::Skip => Outcome::Skipped { reason: "nothing to do".to_owned() },
     }
 }
 
@@ -169,7 +173,7 @@ fn check_graph(bench: &Bench, worker: i64, seed: u64) {
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, run_status(&before), "WINDLASS_SEED={seed}");
     // A retry, in which other jobs fail.
     for job in &mut plan {
-        job.ends = [End::Success, End::Failure][random.usize(..2)];
+        job.ends = [End::Success, End::Failure, End::Skip][random.usize(..3)];
     }
     let (selection, chosen) = if random.bool() {
         let is_failed =

@@ -36,6 +36,7 @@ pub struct JobView {
     upstream_failed: bool,
     handler: Option<&'static str>,
     exit_code: Option<i64>,
+    deadline_at: Option<String>,
     last_error: Option<String>,
     output: Option<Value>,
 }
@@ -72,6 +73,7 @@ impl JobView {
             upstream_failed: job.upstream_failed,
             handler: job.handler.map(RunHandler::key),
             exit_code: job.exit_code,
+            deadline_at: instant(job.deadline_at),
             last_error: job.last_error.clone(),
             output: job.output.as_deref().map(json),
         }

@@ -44,6 +44,7 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
         Reason::WaitsForRun { .. } => "waits_for_run",
         Reason::WaitsForEndOfRun => "waits_for_end_of_run",
         Reason::WaitsForDecision => "waits_for_decision",
+        Reason::HasDeadline(_) => "has_deadline",
         Reason::Over(_) => "over",
     }
 }

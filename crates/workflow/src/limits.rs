@@ -65,6 +65,8 @@ pub const EXPRESSION_BYTES: usize = 500;
 pub const EXPRESSION_NESTING: usize = 32;
 /// The largest size of a rendered text in bytes.
 pub const TEMPLATE_OUTPUT_BYTES: usize = 1024 * 1024;
+/// The largest size of a rendered `stdin` in bytes. No environment has to hold it.
+pub const STDIN_BYTES: usize = 16 * 1024 * 1024;
 /// The largest number of steps in the evaluation of an expression.
 pub const TEMPLATE_FUEL: u64 = 300;
 /// The largest number of jobs whose output is read by a job that does not need them directly.

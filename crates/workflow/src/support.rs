@@ -12,13 +12,13 @@ pub enum Support {
 /// The keys `if` and `when` of a job.
 pub(crate) const CONDITIONS: Support = Support::Supported;
 /// `success_if` and `skip_if` of a job, and `retry.if`.
-pub(crate) const RESULT_CONDITIONS: Support = Support::Planned;
+pub(crate) const RESULT_CONDITIONS: Support = Support::Supported;
 /// The fields of `jobs.NAME` in templates, besides `output`.
 pub(crate) const JOB_FIELDS: Support = Support::Supported;
 /// `deadline` of a job.
-pub(crate) const DEADLINE: Support = Support::Planned;
+pub(crate) const DEADLINE: Support = Support::Supported;
 /// `stdin` of a job.
-pub(crate) const STDIN: Support = Support::Planned;
+pub(crate) const STDIN: Support = Support::Supported;
 /// `tags` of the workflow.
 pub(crate) const TAGS: Support = Support::Planned;
 /// `secrets` of the workflow and of a job, and the name `secrets` in templates.
@@ -26,7 +26,7 @@ pub(crate) const SECRETS: Support = Support::Planned;
 /// `env_files` of a job.
 pub(crate) const ENV_FILES: Support = Support::Planned;
 /// `output = "lines"`.
-pub(crate) const OUTPUT_LINES: Support = Support::Planned;
+pub(crate) const OUTPUT_LINES: Support = Support::Supported;
 /// `on_success`, `on_failure`, `on_cancel` and `finally` of the workflow, and what only they can look up.
 pub(crate) const HANDLERS: Support = Support::Supported;
 

@@ -129,6 +129,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::Runs { .. }
         | Reason::WaitsForDecision
         | Reason::WaitsForEndOfRun
+        | Reason::HasDeadline(_)
         | Reason::Over(_) => false,
     }
 }

@@ -107,6 +107,9 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::WaitsForDecision => {
             "The jobs that it needs have ended. The scheduler decides next whether it runs.".to_owned()
         }
+        Reason::HasDeadline(at_ms) => {
+            format!("It fails if it is not over by {}, its deadline.", time::instant(*at_ms, now_ms))
+        }
         Reason::Over(error) => over(job, error.as_deref(), global),
     }
 }
@@ -182,7 +185,11 @@ fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
     let logs = global.hint(&format!("logs j{}", job.id));
     // A retry leaves a job alone that was not needed.
     let is_retried = job.status != JobStatus::Skipped || job.upstream_failed;
-    let retry = job.root_run_id.or(job.run_id).filter(|_run_id| is_retried).map(|run_id| global.hint(&format!("retry {run_id}")));
+    let retry = job
+        .root_run_id
+        .or(job.run_id)
+        .filter(|_run_id| is_retried)
+        .map(|run_id| global.hint(&format!("retry {run_id}")));
     let again = retry.map(|retry| format!(" `{retry}` runs it again.")).unwrap_or_default();
     match job.status {
         JobStatus::Successful => format!("It succeeded: attempt {} took {took}.", job.attempt),

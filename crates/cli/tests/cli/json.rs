@@ -24,7 +24,7 @@ const RUN: [&str; 18] = [
     "parent",
     "job_counts",
 ];
-const JOB: [&str; 25] = [
+const JOB: [&str; 26] = [
     "id",
     "run_id",
     "name",
@@ -48,6 +48,7 @@ const JOB: [&str; 25] = [
     "upstream_failed",
     "handler",
     "exit_code",
+    "deadline_at",
     "last_error",
     "output",
 ];

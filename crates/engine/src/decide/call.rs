@@ -88,7 +88,7 @@ impl EndedCall {
                 }
             },
             (RunStatus::Failed, Some(StopReason::TimedOut)) => {
-                Outcome::TimedOut { error: format!("{run} reached its timeout") }
+                Outcome::TimedOut { error: format!("{run} reached its timeout"), repeat: Repeat::Allowed }
             }
             (RunStatus::Cancelled, _) => Outcome::Cancelled { error: format!("{run} was cancelled") },
             (RunStatus::Failed | RunStatus::Pending | RunStatus::Running, _) => {
@@ -152,9 +152,9 @@ mod tests {
             call.outcome(|| Ok(Some("{}".to_owned())))
         };
         let error = |outcome| match outcome {
-            Outcome::Failed { error, .. } | Outcome::TimedOut { error } | Outcome::Cancelled { error } => {
-                error
-            }
+            Outcome::Failed { error, .. }
+            | Outcome::TimedOut { error, .. }
+            | Outcome::Cancelled { error } => error,
             other => panic!("{other:?}"),
         };
         let successful = ended(RunStatus::Successful, None, &[], 0);

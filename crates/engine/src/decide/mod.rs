@@ -26,6 +26,9 @@ pub struct Control {
     /// What the scheduler does with the job when it goes on, in place of making it claimable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<Then>,
+    /// How long the job may take from now on, over all attempts, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<i64>,
     /// The names of the jobs that the templates in `then` read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<String>,

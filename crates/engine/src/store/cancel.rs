@@ -64,6 +64,8 @@ pub enum Urgency {
     WithGrace,
     /// None: its processes are killed at once.
     AtOnce,
+    /// The grace time of its worker. The deadline of the job is over, so it fails.
+    PastDeadline,
 }
 
 /// Stops a run in the caller's transaction.
@@ -91,7 +93,7 @@ pub(super) fn stop_run(
         },
     };
     let at_once = i64::from(match urgency {
-        Urgency::WithGrace => false,
+        Urgency::WithGrace | Urgency::PastDeadline => false,
         Urgency::AtOnce => true,
     });
     let error = match reason {

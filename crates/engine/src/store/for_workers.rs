@@ -188,11 +188,17 @@ impl ForWorkers<'_> {
         self.store.read(|connection| {
             all(
                 connection,
-                "SELECT id, cancel_at_once FROM jobs
+                "SELECT id, cancel_at_once,
+                        CASE WHEN deadline_at <= cancel_requested_at THEN 1 ELSE 0 END
+                 FROM jobs
                  WHERE worker_id = $1 AND status = 'RUNNING' AND cancel_requested_at IS NOT NULL",
                 &[worker_id.into()],
                 |row| {
-                    let urgency = if row.integer(1)? == 0 { Urgency::WithGrace } else { Urgency::AtOnce };
+                    let urgency = match (row.integer(1)?, row.integer(2)?) {
+                        (0, 0) => Urgency::WithGrace,
+                        (0, _) => Urgency::PastDeadline,
+                        (_, _) => Urgency::AtOnce,
+                    };
                     Ok((row.integer(0)?, urgency))
                 },
             )

@@ -78,6 +78,7 @@ impl World {
             }
             Outcome::Cancelled { .. } => "status = 'CANCELLED', last_error = 'stopped'".to_owned(),
             Outcome::Failed { .. }
+            | Outcome::Skipped { .. }
             | Outcome::TimedOut { .. }
             | Outcome::Interrupted { .. }
             | Outcome::Unstarted

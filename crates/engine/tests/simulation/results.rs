@@ -69,7 +69,7 @@ impl World {
             ScriptedResult::Success => Outcome::Successful { output: Some(output(job)) },
             ScriptedResult::Failure => Outcome::Failed { error: error(), repeat: Repeat::Allowed },
             ScriptedResult::FinalFailure => Outcome::Failed { error: error(), repeat: Repeat::Pointless },
-            ScriptedResult::Timeout => Outcome::TimedOut { error: error() },
+            ScriptedResult::Timeout => Outcome::TimedOut { error: error(), repeat: Repeat::Allowed },
         }
     }
 
@@ -179,6 +179,7 @@ impl World {
                 started_run: None,
                 has_overtaken: false,
                 retry_state,
+                conditions: None,
             };
             let end = End { job_id, attempt, worker_id: id, outcome: Outcome::Unstarted, lines: Vec::new() };
             ends.push((Execution { job, has_begun: false, lines: 0 }, end));

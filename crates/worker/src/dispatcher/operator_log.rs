@@ -27,11 +27,11 @@ pub(super) fn attempt_ended(job: &ClaimedJob, finish: &Finish) {
         JobStatus::Failed => tracing::warn!(job, attempt, error, "job failed"),
         JobStatus::Cancelled => tracing::info!(job, attempt, error, "job cancelled"),
         JobStatus::Scheduled => tracing::info!(job, attempt, error, next_try_in_ms, "attempt failed"),
+        JobStatus::Skipped => tracing::info!(job, attempt, reason = error, "job skipped"),
         JobStatus::Pending
         | JobStatus::Blocked
         | JobStatus::Waiting
         | JobStatus::Running
-        | JobStatus::Successful
-        | JobStatus::Skipped => tracing::info!(job, attempt, error, "attempt ended, another follows"),
+        | JobStatus::Successful => tracing::info!(job, attempt, error, "attempt ended, another follows"),
     }
 }

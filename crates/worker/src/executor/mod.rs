@@ -1,5 +1,6 @@
 //! Executors: each takes a prefetched job, calls the handler of its kind, and adds the end to the results.
 
+mod conditions;
 mod outcome;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -104,6 +105,8 @@ impl Executor {
             None => self.call_handler(&attempt),
         };
         let cause_seen = stop.cause();
+        // Its conditions are asked about an attempt that runs, so that the end of the worker stops this too.
+        let outcome = conditions::judge(&attempt, outcome::decide(outcome, cause_seen, cause_seen));
         let cause = shared.running.end(owned, || clock.monotonic_ms());
         ExecutedAttempt {
             outcome: outcome::decide(outcome, cause_seen, cause),

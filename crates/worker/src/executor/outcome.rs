@@ -1,7 +1,7 @@
 //! What the outcome of a handler means if the attempt was asked to stop. Pure.
 
 use crate::handler::{StopCause, failed};
-use windlass_engine::transition::Outcome;
+use windlass_engine::transition::{Outcome, Repeat};
 
 /// The outcome of an attempt, given what its handler returned and why it was to stop. `cause_seen` is the cause that the
 /// handler could see before it returned.
@@ -19,6 +19,7 @@ fn explain_backstop(outcome: Outcome) -> Outcome {
             Outcome::Failed { error: format!("its worker's lease was over: {error}"), repeat }
         }
         Outcome::Successful { .. }
+        | Outcome::Skipped { .. }
         | Outcome::TimedOut { .. }
         | Outcome::Cancelled { .. }
         | Outcome::Interrupted { .. }
@@ -27,11 +28,12 @@ fn explain_backstop(outcome: Outcome) -> Outcome {
     }
 }
 
-/// A success stays a success. Only an attempt that was asked to stop may say that it did not start, because a handler
+/// A success stays a success, and so does a job that was not needed. Only an attempt that was asked to stop may say that it did not start, because a handler
 /// could otherwise repeat it for ever.
 fn apply_cause(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
+    let repeat = repeat_of(&outcome);
     let error = match (&outcome, cause) {
-        (Outcome::Successful { .. }, _) => return outcome,
+        (Outcome::Successful { .. } | Outcome::Skipped { .. }, _) => return outcome,
         (Outcome::Unstarted, Some(StopCause::Leaving | StopCause::Fenced)) => return outcome,
         (Outcome::Unstarted, Some(_)) => "it was asked to stop before it started".to_owned(),
         (Outcome::Unstarted, None) => "its handler says that it did not start".to_owned(),
@@ -39,12 +41,13 @@ fn apply_cause(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
         (Outcome::OutOfResources { .. }, Some(StopCause::Leaving | StopCause::Fenced)) => {
             return Outcome::Unstarted;
         }
-        (Outcome::OutOfResources { reason }, Some(StopCause::Cancelled | StopCause::Killed)) => {
-            reason.clone()
-        }
+        (
+            Outcome::OutOfResources { reason },
+            Some(StopCause::Cancelled | StopCause::Killed | StopCause::PastDeadline),
+        ) => reason.clone(),
         (
             Outcome::Failed { error, .. }
-            | Outcome::TimedOut { error }
+            | Outcome::TimedOut { error, .. }
             | Outcome::Cancelled { error }
             | Outcome::Interrupted { error },
             _,
@@ -54,8 +57,23 @@ fn apply_cause(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
         None if outcome == Outcome::Unstarted => failed(error),
         None => outcome,
         Some(StopCause::Cancelled | StopCause::Killed) => Outcome::Cancelled { error },
-        Some(StopCause::TimedOut) => Outcome::TimedOut { error },
+        Some(StopCause::TimedOut) => Outcome::TimedOut { error, repeat },
+        // Another attempt would begin after the deadline.
+        Some(StopCause::PastDeadline) => Outcome::TimedOut { error, repeat: Repeat::Pointless },
         Some(StopCause::Leaving | StopCause::Fenced) => Outcome::Interrupted { error },
+    }
+}
+
+/// Whether a retry may help, as far as the outcome says.
+fn repeat_of(outcome: &Outcome) -> Repeat {
+    match outcome {
+        Outcome::Failed { repeat, .. } | Outcome::TimedOut { repeat, .. } => *repeat,
+        Outcome::Successful { .. }
+        | Outcome::Skipped { .. }
+        | Outcome::Cancelled { .. }
+        | Outcome::Interrupted { .. }
+        | Outcome::Unstarted
+        | Outcome::OutOfResources { .. } => Repeat::Allowed,
     }
 }
 
@@ -69,8 +87,11 @@ mod tests {
         assert_eq!(apply_cause(success.clone(), Some(StopCause::Cancelled)), success);
         assert_eq!(apply_cause(failed("x"), None), failed("x"));
         let failed_after = |cause| apply_cause(failed("x"), Some(cause));
+        let timed_out = Outcome::TimedOut { error: "x".to_owned(), repeat: Repeat::Allowed };
         assert_eq!(failed_after(StopCause::Cancelled), Outcome::Cancelled { error: "x".to_owned() });
-        assert_eq!(failed_after(StopCause::TimedOut), Outcome::TimedOut { error: "x".to_owned() });
+        assert_eq!(failed_after(StopCause::TimedOut), timed_out);
+        let past_deadline = Outcome::TimedOut { error: "x".to_owned(), repeat: Repeat::Pointless };
+        assert_eq!(failed_after(StopCause::PastDeadline), past_deadline);
         assert_eq!(failed_after(StopCause::Leaving), Outcome::Interrupted { error: "x".to_owned() });
     }
 

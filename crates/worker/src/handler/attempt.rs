@@ -8,6 +8,7 @@ use super::output_log::OutputLog;
 use super::run_context_cache::RunContextCache;
 use super::stop::Stop;
 use windlass_db::error::Result;
+use windlass_engine::attempt_end::AttemptResult;
 use windlass_engine::store::{ClaimedJob, LogStream, RunContext, Store};
 use windlass_engine::values::{JobValues, RunEnd};
 use windlass_system::Clock;
@@ -17,6 +18,8 @@ use windlass_system::wake_ups::{WakeUpListener, WakeUps};
 pub struct Attempt {
     parts: NewAttempt,
     exit_code: OnceLock<i64>,
+    /// What the handler found, for the conditions of the job.
+    result: OnceLock<AttemptResult>,
 }
 
 /// What an attempt is made of.
@@ -33,7 +36,7 @@ pub(crate) struct NewAttempt {
 
 impl Attempt {
     pub(crate) fn new(parts: NewAttempt) -> Attempt {
-        Attempt { parts, exit_code: OnceLock::new() }
+        Attempt { parts, exit_code: OnceLock::new(), result: OnceLock::new() }
     }
 
     /// The job.
@@ -114,6 +117,22 @@ impl Attempt {
     pub(crate) fn record_exit_code(&self, exit_code: i64) {
         // An attempt has one process. A second exit code would be ignored.
         let _first = self.exit_code.set(exit_code);
+    }
+
+    /// Whether conditions of the job are asked at the end of the attempt. Then its handler calls
+    /// [`Attempt::record_result`].
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.parts.job.conditions.is_some()
+    }
+
+    /// Keeps what the handler found at the end of its work, whether it is a success or not. The names are those that the
+    /// job's kind gives to conditions: see `Place::AttemptEnd` of the workflow.
+    pub(crate) fn record_result(&self, result: AttemptResult) {
+        let _first = self.result.set(result);
+    }
+
+    pub(crate) fn result(&self) -> Option<&AttemptResult> {
+        self.result.get()
     }
 
     pub(crate) fn exit_code(&self) -> Option<i64> {

@@ -21,6 +21,8 @@ pub enum StopCause {
     Fenced,
     /// A person cancelled the job and gave it no time to end.
     Killed,
+    /// The deadline of the job is over.
+    PastDeadline,
 }
 
 const NONE: u8 = 0;
@@ -33,13 +35,21 @@ impl StopCause {
             StopCause::Leaving => 3,
             StopCause::Fenced => 4,
             StopCause::Killed => 5,
+            StopCause::PastDeadline => 6,
         }
     }
 
     fn from_code(code: u8) -> Option<StopCause> {
-        [StopCause::Cancelled, StopCause::TimedOut, StopCause::Leaving, StopCause::Fenced, StopCause::Killed]
-            .into_iter()
-            .find(|cause| cause.code() == code)
+        [
+            StopCause::Cancelled,
+            StopCause::TimedOut,
+            StopCause::Leaving,
+            StopCause::Fenced,
+            StopCause::Killed,
+            StopCause::PastDeadline,
+        ]
+        .into_iter()
+        .find(|cause| cause.code() == code)
     }
 }
 
@@ -78,7 +88,11 @@ impl Stop {
     pub fn request(&self, cause: StopCause) {
         let fences = match cause {
             StopCause::Fenced => !self.state.is_fenced.swap(true, Ordering::AcqRel),
-            StopCause::Cancelled | StopCause::TimedOut | StopCause::Leaving | StopCause::Killed => false,
+            StopCause::Cancelled
+            | StopCause::TimedOut
+            | StopCause::Leaving
+            | StopCause::Killed
+            | StopCause::PastDeadline => false,
         };
         let first = self
             .state

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
-use windlass_workflow::template;
+use windlass_workflow::{limits, template};
 
 use crate::handler::{Attempt, failed_for_good};
 use windlass_db::error::Error;
@@ -41,6 +41,15 @@ impl<'a> TemplateValues<'a> {
 
     pub(crate) fn params(&self) -> &Map<String, Json> {
         &self.params
+    }
+
+    /// The text for the standard input, with the values of its templates.
+    pub(super) fn render_stdin(&self, source: &str) -> Result<String, Outcome> {
+        if !template::is_template(source) {
+            return Ok(source.to_owned());
+        }
+        template::render_up_to(source, self.context()?, limits::STDIN_BYTES)
+            .map_err(|error| failed_for_good(format!("`stdin`: {error}")))
     }
 
     /// Replaces the templates in a text by their values. `place` names the key of the text, for error messages.

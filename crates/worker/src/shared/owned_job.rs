@@ -43,6 +43,7 @@ impl OwnedJob {
             started_run: None,
             has_overtaken: false,
             retry_state,
+            conditions: None,
         };
         OwnedJob { job, worker_id }
     }

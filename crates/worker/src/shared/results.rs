@@ -26,7 +26,8 @@ impl EndedAttempt {
         let result = match &self.outcome {
             Outcome::Successful { output } => output.as_ref().map_or(0, String::len),
             Outcome::Failed { error, .. }
-            | Outcome::TimedOut { error }
+            | Outcome::TimedOut { error, .. }
+            | Outcome::Skipped { reason: error }
             | Outcome::Cancelled { error }
             | Outcome::Interrupted { error } => error.len(),
             Outcome::Unstarted | Outcome::OutOfResources { .. } => 0,

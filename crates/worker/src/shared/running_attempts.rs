@@ -141,6 +141,7 @@ impl RunningAttempts {
         let cause = |urgency| match urgency {
             Urgency::WithGrace => StopCause::Cancelled,
             Urgency::AtOnce => StopCause::Killed,
+            Urgency::PastDeadline => StopCause::PastDeadline,
         };
         let mut state = self.lock();
         state.cancelled = requests.into_iter().map(|(job_id, urgency)| (job_id, cause(urgency))).collect();

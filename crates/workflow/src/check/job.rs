@@ -2,6 +2,7 @@
 
 use crate::expression::Place;
 use crate::field::{self, Checked, KnownNames, in_range, optional_duration, refuse, within};
+use crate::kinds::Action;
 use crate::limits;
 use crate::model::{Concurrency, Job, Retry, When};
 use crate::names::NameKind;
@@ -16,7 +17,10 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     optional_duration(job.deadline_ms, "deadline_ms")?;
     check_secrets(&job.secrets, names)?;
     optional_duration(job.timeout_ms, "timeout_ms")?;
-    if !job.action.is_claimed() && job.concurrency.is_some() {
+    if matches!(job.action, Action::Call(_)) && job.deadline_ms.is_some() {
+        return refuse("deadline_ms", "a job that calls a workflow has a `timeout` for each run");
+    }
+    if matches!(job.action, Action::Call(_)) && job.concurrency.is_some() {
         return refuse(
             "concurrency",
             "no worker executes this job; the jobs of the called workflow may have keys",
@@ -32,6 +36,9 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     }
     if job.action.is_wait() && job.concurrency.is_some() {
         refuse("concurrency", "it has no effect on a job that only waits")?;
+    }
+    if job.action.is_wait() && job.deadline_ms.is_some() {
+        refuse("deadline_ms", "it has no effect on a job that only waits")?;
     }
     check_uses_lists(index, job, &read, names)
 }

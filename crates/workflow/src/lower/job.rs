@@ -143,6 +143,10 @@ fn complete<'t, 's>(
     let (mut settings, mut defaults) = (table.settings, defaults.settings.clone());
     if is_call {
         refuse_keys_of_workers(entry, findings);
+        if let Some(span) = table.retry_condition.take() {
+            let message = "`retry.if` has no effect beside `workflow`";
+            findings.push(Finding::new(span, message).help("remove `if`: a run that fails is tried again"));
+        }
         // The runs that the job starts are its attempts, and their jobs are those of workers.
         (settings, defaults) = (settings.of_runs(), defaults.of_runs());
     }
@@ -192,7 +196,7 @@ fn complete<'t, 's>(
 }
 
 /// The keys of a job that are about its worker, or about what its process gave.
-const KEYS_OF_WORKERS: [&str; 10] = [
+const KEYS_OF_WORKERS: [&str; 11] = [
     "queue",
     "priority",
     "on_interrupt",
@@ -203,6 +207,7 @@ const KEYS_OF_WORKERS: [&str; 10] = [
     "secrets",
     "success_if",
     "skip_if",
+    "deadline",
 ];
 
 /// Reports keys without effect in a job that starts runs.
@@ -217,7 +222,7 @@ fn refuse_keys_of_workers(entry: &Entry<'_>, findings: &mut Findings) {
 }
 
 /// The keys of a job that are about its attempts, about its worker, or about what its process gave.
-const KEYS_OF_ATTEMPTS: [&str; 12] = [
+const KEYS_OF_ATTEMPTS: [&str; 13] = [
     "retry",
     "timeout",
     "queue",
@@ -230,6 +235,7 @@ const KEYS_OF_ATTEMPTS: [&str; 12] = [
     "secrets",
     "success_if",
     "skip_if",
+    "deadline",
 ];
 
 /// Reports keys that have no effect on a job that only waits.

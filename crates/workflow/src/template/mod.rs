@@ -13,7 +13,7 @@ mod split;
 mod texts;
 
 pub(crate) use check::{Read, check, span_within};
-pub use render::{TemplateError, render, render_json};
+pub use render::{TemplateError, render, render_json, render_up_to};
 pub(crate) use split::secrets_read;
 pub(crate) use texts::Templates;
 

@@ -30,6 +30,18 @@ fn prefix(expression: &Option<String>) -> String {
 /// # Errors
 /// A look-up finds nothing or null, an expression is not allowed or fails, or the result is too long.
 pub fn render(source: &str, context: &serde_json::Value) -> Result<String, TemplateError> {
+    render_up_to(source, context, limits::TEMPLATE_OUTPUT_BYTES)
+}
+
+/// As [`render`], with another limit for the result.
+///
+/// # Errors
+/// As [`render`].
+pub fn render_up_to(
+    source: &str,
+    context: &serde_json::Value,
+    bytes_max: usize,
+) -> Result<String, TemplateError> {
     if !source.contains("{{") {
         return Ok(source.to_owned());
     }
@@ -45,8 +57,8 @@ pub fn render(source: &str, context: &serde_json::Value) -> Result<String, Templ
                 rendered.push_str(&text);
             }
         }
-        if rendered.len() > limits::TEMPLATE_OUTPUT_BYTES {
-            let message = format!("the text grows beyond {} KiB", limits::TEMPLATE_OUTPUT_BYTES / 1024);
+        if rendered.len() > bytes_max {
+            let message = format!("the text grows beyond {} KiB", bytes_max / 1024);
             return Err(TemplateError { expression: None, message });
         }
     }

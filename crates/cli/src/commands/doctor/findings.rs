@@ -261,6 +261,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::WaitsForRun { .. }
         | Reason::WaitsForDecision
         | Reason::WaitsForEndOfRun
+        | Reason::HasDeadline(_)
         | Reason::Over(_) => false,
     }
 }

@@ -77,6 +77,10 @@ fn heading(details: &JobDetails, now_ms: i64) -> String {
         ("attempts", not_empty(attempts(job))),
         ("created", Some(time::instant(job.created_at, now_ms))),
         ("not before", Some(time::instant(job.execute_after, now_ms)).filter(|_| is_waiting)),
+        (
+            "deadline",
+            job.deadline_at.filter(|_| job.finished_at.is_none()).map(|at| time::instant(at, now_ms)),
+        ),
         ("started", job.started_at.map(|at| time::instant(at, now_ms))),
         ("finished", job.finished_at.map(|at| time::instant(at, now_ms))),
         ("took", not_empty(runs_and_jobs::job_span(job, now_ms))),

@@ -94,6 +94,16 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: REPORT,
     },
     Invariant {
+        rule: "a job is stopped within a minute of its deadline",
+        sql: "SELECT 'job j' || id || ' is ' || status || ', and its deadline is over' FROM jobs
+              WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL
+                AND deadline_at < $2 - 60000
+                -- Without a live worker nobody stops jobs.
+                AND EXISTS (SELECT 1 FROM workers WHERE status IN ('ALIVE', 'DRAINING'))
+              LIMIT $1",
+        next_step: "a running `windlass serve` or `windlass worker` stops it",
+    },
+    Invariant {
         rule: "a job has a finished_at exactly if it is finished",
         sql: "SELECT 'job j' || id || ' is ' || status || ', and its finished_at is '
                      || CASE WHEN finished_at IS NULL THEN 'NULL' ELSE 'set' END FROM jobs

@@ -1,8 +1,10 @@
 //! A claimed job.
 
+use crate::attempt_end::EndConditions;
 use crate::store::evidence::AttemptKey;
 use crate::store::jobs::label;
 use crate::transition::{Backoff, RetryState};
+use std::sync::Arc;
 use windlass_db::error::Result;
 use windlass_db::{Row, Value};
 use windlass_workflow::OnInterrupt;
@@ -34,6 +36,8 @@ pub struct ClaimedJob {
     pub has_overtaken: bool,
     /// What decides about the next attempt when this one ends.
     pub retry_state: RetryState,
+    /// The conditions that are asked at the end of this attempt.
+    pub conditions: Option<Arc<EndConditions>>,
 }
 
 /// Reads [`RetryState`] from consecutive columns: attempt, failures, max_attempts, interruptions,
@@ -59,6 +63,17 @@ pub(in crate::store) fn read_retry_state(row: &dyn Row, from: usize) -> Result<R
         })?,
         backoff,
     })
+}
+
+/// Reads the conditions from the column `retry`, or what is wrong with it.
+pub(in crate::store) fn read_conditions(
+    row: &dyn Row,
+    column: usize,
+) -> std::result::Result<Option<Arc<EndConditions>>, String> {
+    match row.value(column) {
+        Ok(Value::Text(json)) => Ok(EndConditions::parse(json)?.map(Arc::new)),
+        Ok(Value::Null | Value::Integer(_) | Value::Real(_) | Value::Rows { .. }) | Err(_) => Ok(None),
+    }
 }
 
 impl ClaimedJob {

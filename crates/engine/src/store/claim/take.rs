@@ -1,7 +1,7 @@
 //! The statement that claims jobs, and the rows that it returns.
 
 use crate::status::JobStatus;
-use crate::store::claim::job::{ClaimedJob, read_retry_state};
+use crate::store::claim::job::{ClaimedJob, read_conditions, read_retry_state};
 use crate::store::claim::request::ClaimRequest;
 use crate::store::json_ids;
 use crate::transition::RetryState;
@@ -133,6 +133,8 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
             started_run: None,
             has_overtaken: false,
             retry_state: retry_state.clone(),
+            conditions: read_conditions(row, 12)
+                .map_err(|error| format!("the row can't be read: {error}"))?,
         })
     };
     let job = job();

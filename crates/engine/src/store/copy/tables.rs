@@ -89,7 +89,7 @@ pub(super) const COPIED_TABLES: &[Table] = &[
         finished_at integer, cancel_at_once integer, requires text, version integer, concurrency_key text,
         concurrency_limit integer, on_full text, token integer, delay_ms integer, waits_for text, join_rule text, control text,
         upstream_failed integer, phase integer, exit_code integer,
-        handles text, root_run_id integer, decided_at integer),
+        handles text, root_run_id integer, decided_at integer, deadline_at integer),
     table!("clock_steps", 1: "number > $1", "number", number integer, at integer, by_ms integer),
     table!("job_dependencies", 2: "(parent_id, child_id) > ($1, $2)", "parent_id, child_id",
         parent_id integer, child_id integer),

@@ -170,14 +170,15 @@ pub(in crate::store) fn end(
 }
 
 /// Writes the transitions. The guard is the fence: only the owner of the attempt changes the row. A job that was asked to
-/// stop is not retried.
+/// stop is not retried. If that was because of its deadline, it failed.
 static WRITE_TRANSITIONS: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
         (
             "status",
-            "CASE WHEN jobs.cancel_requested_at IS NOT NULL AND news.status IN ('SCHEDULED', 'PENDING')
-                  THEN 'CANCELLED' ELSE news.status END",
+            "CASE WHEN jobs.cancel_requested_at IS NOT NULL AND news.status IN ('SCHEDULED', 'PENDING', 'CANCELLED')
+                  THEN CASE WHEN jobs.deadline_at <= jobs.cancel_requested_at THEN 'FAILED' ELSE 'CANCELLED' END
+                  ELSE news.status END",
         ),
         ("attempt", "news.attempt_after"),
         ("failures", "news.failures"),

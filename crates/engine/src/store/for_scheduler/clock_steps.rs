@@ -111,6 +111,12 @@ impl ForScheduler<'_> {
                    AND CASE WHEN delay_ms >= 0 AND delay_ms <= $2 THEN execute_after - delay_ms > $1 ELSE 1 = 0 END",
                 &[now_ms.into(), DELAY_MAX_MS.into()],
             )?;
+            connection.execute(
+                "UPDATE jobs SET deadline_at = deadline_at - decided_at + $1, decided_at = $1
+                 WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL
+                   AND decided_at > $1",
+                &[now_ms.into()],
+            )?;
             Ok(moved(jobs, runs))
         })
     }
@@ -142,6 +148,13 @@ fn move_ends(connection: &mut dyn Connection, step: ClockStep) -> Result<MovedDu
                     THEN NOT (execute_after - delay_ms > $2 AND execute_after - delay_ms <= $3)
                     ELSE 1 = 0 END",
         &[parameters[0], parameters[1], parameters[2], DELAY_MAX_MS.into()],
+    )?;
+    // A job that was asked to stop at its deadline keeps it, because the end of the job depends on that.
+    connection.execute(
+        "UPDATE jobs SET deadline_at = deadline_at + $1
+         WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL
+           AND decided_at IS NOT NULL AND NOT (decided_at > $2 AND decided_at <= $3)",
+        &parameters,
     )?;
     Ok(moved(jobs, runs))
 }

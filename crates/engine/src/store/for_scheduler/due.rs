@@ -21,7 +21,7 @@ const ANSWER_MAX_MS: i64 = 250;
 /// When something is due next, and a reading of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Upcoming {
-    /// The earliest instant at which a job or a run's deadline is due.
+    /// The earliest instant at which a job is due, or the deadline of a run or of a job.
     pub due_at: Option<i64>,
     /// The earliest instant, after a given one, at which a start stops counting against its queue's rate.
     pub rate_allows_at: Option<i64>,
@@ -34,7 +34,7 @@ pub struct Upcoming {
 pub struct PromotedDue {
     /// Jobs that became PENDING or WAITING.
     pub promoted: i64,
-    /// Runs that were stopped at their deadline.
+    /// Runs and jobs that were stopped at their deadline.
     pub expired: i64,
     /// The next instant at which something is due.
     pub next_at: Option<i64>,
@@ -65,12 +65,15 @@ impl ForScheduler<'_> {
                          WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
                            AND status IN ('PENDING', 'RUNNING')),
                         (SELECT min(expires_at) FROM queue_starts WHERE expires_at > $1),
+                        (SELECT min(deadline_at) FROM jobs
+                         WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL),
                         (SELECT coalesce(max(number), 0) FROM clock_steps),
                         {now_ms}",
                 &[rate_after_ms.into()],
                 |row| {
-                    let due = [row.optional_integer(0)?, row.optional_integer(1)?];
-                    Ok((due, row.optional_integer(2)?, row.integer(3)?, row.integer(4)?))
+                    let due = [0, 1, 3].map(|column| row.optional_integer(column));
+                    let [job, run, deadline] = due;
+                    Ok(([job?, run?, deadline?], row.optional_integer(2)?, row.integer(4)?, row.integer(5)?))
                 },
             )?;
             let answered_ms = self.store.clock.monotonic_ms();
@@ -84,7 +87,7 @@ impl ForScheduler<'_> {
         })
     }
 
-    /// Promotes due jobs and stops runs that reached their deadline, one batch of each. Call it again while
+    /// Promotes due jobs and stops runs and jobs that reached their deadline, one batch of each. Call it again while
     /// [`PromotedDue::next_at`] is not in the future.
     ///
     /// # Errors
@@ -99,11 +102,13 @@ impl ForScheduler<'_> {
     /// # Errors
     /// Returns the database's error.
     pub fn promote_due_at(&self, now_ms: i64, clock_steps: Option<i64>) -> Result<PromotedDue> {
+        // Before the promotion, so that no worker claims a job at its deadline.
+        let stopped = self.stop_late_jobs(now_ms, clock_steps)?;
         let (promoted, expired) =
             self.store.write("promote due jobs", Evidence::Repeat, move |connection| {
                 stop_late_runs_and_promote(connection, now_ms, clock_steps)
             })?;
-        Ok(PromotedDue { promoted, expired, next_at: self.next_due()? })
+        Ok(PromotedDue { promoted, expired: expired + stopped, next_at: self.next_due()? })
     }
 }
 

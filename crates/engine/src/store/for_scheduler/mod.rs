@@ -1,6 +1,7 @@
 //! What the scheduler and the upkeep thread call: due jobs, rescue, reports of other workers, retention.
 
 pub(in crate::store) mod clock_steps;
+pub(in crate::store) mod deadlines;
 pub(in crate::store) mod decisions;
 pub(in crate::store) mod due;
 pub(in crate::store) mod prune;

@@ -4,13 +4,18 @@
 //! or limits. A reported row has no `finished_at` yet. Here the same functions apply the consequences as for
 //! Windlass's own workers: the job becomes RUNNING again for a moment, and then it is finished.
 
+use crate::attempt_end::{AttemptResult, EndConditions};
 use crate::status::JobStatus;
-use crate::store::claim::job::read_retry_state;
+use crate::store::claim::job::{read_conditions, read_retry_state};
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
 use crate::store::finish::{Finish, finish};
+use crate::store::jobs::read_values;
+use crate::store::runs::{read_context, read_end};
 use crate::store::{ForScheduler, json_ids};
 use crate::transition::{Outcome, Repeat, RetryState, after_attempt};
+use crate::values::values;
+use std::sync::Arc;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Row, all};
 
@@ -23,8 +28,11 @@ struct ReportedEnd {
     job_id: i64,
     run_id: Option<i64>,
     worker_id: Option<i64>,
+    is_handler: bool,
     retry_state: RetryState,
     outcome: Outcome,
+    /// The conditions that are asked at the end of an attempt, or why they can't be read.
+    conditions: std::result::Result<Option<Arc<EndConditions>>, String>,
 }
 
 impl ForScheduler<'_> {
@@ -90,7 +98,7 @@ fn apply_reports(
     let reports = all(
         connection,
         "SELECT id, worker_id, status, output, last_error,
-                attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry, run_id
+                attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry, run_id, phase
          FROM jobs
          WHERE id {in $1} AND {guard finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')}
          ORDER BY id {lock}",
@@ -102,20 +110,51 @@ fn apply_reports(
         "UPDATE jobs SET status = 'RUNNING', worker_id = coalesce(worker_id, $2) WHERE id {in $1}",
         &[(&json_ids(&ids)).into(), NOBODY.into()],
     )?;
-    let finishes: Vec<Finish> = reports
-        .into_iter()
-        .map(|ReportedEnd { job_id, run_id, worker_id, retry_state, outcome }| Finish {
-            job_id,
-            run_id,
-            attempt: retry_state.attempt,
-            worker_id: worker_id.unwrap_or(NOBODY),
-            transition: after_attempt(&retry_state, outcome, chance()),
+    let mut finishes = Vec::with_capacity(reports.len());
+    for report in reports {
+        let outcome = judge(connection, &report)?;
+        finishes.push(Finish {
+            job_id: report.job_id,
+            run_id: report.run_id,
+            attempt: report.retry_state.attempt,
+            worker_id: report.worker_id.unwrap_or(NOBODY),
+            transition: after_attempt(&report.retry_state, outcome, chance()),
             exit_code: None,
             logs: Vec::new(),
-        })
-        .collect();
+        });
+    }
     finish(connection, &finishes, now_ms)?;
     Ok(finishes.len() as i64)
+}
+
+/// What the conditions of the job make of a reported end. A worker in another language reports no exit code.
+fn judge(connection: &mut dyn Connection, report: &ReportedEnd) -> Result<Outcome> {
+    let ReportedEnd { run_id, is_handler, retry_state, outcome, .. } = report;
+    let for_good = |error: String| Outcome::Failed { error, repeat: Repeat::Pointless };
+    let conditions = match &report.conditions {
+        Ok(Some(conditions)) if conditions.are_asked(retry_state, outcome, true) => conditions,
+        Ok(_) => return Ok(outcome.clone()),
+        Err(error) => return Ok(for_good(format!("the row can't be read: {error}"))),
+    };
+    let Some(run_id) = *run_id else { return Ok(outcome.clone()) };
+    let jobs = read_values(connection, run_id, &conditions.jobs_read())?;
+    let run = read_context(connection, run_id)?;
+    let end = if *is_handler { read_end(connection, run_id)? } else { None };
+    let output = match outcome {
+        Outcome::Successful { output } => output.clone(),
+        Outcome::Failed { .. }
+        | Outcome::Skipped { .. }
+        | Outcome::TimedOut { .. }
+        | Outcome::Cancelled { .. }
+        | Outcome::Interrupted { .. }
+        | Outcome::Unstarted
+        | Outcome::OutOfResources { .. } => None,
+    };
+    let result = AttemptResult { output: Ok(output), ..AttemptResult::default() };
+    Ok(match values(&run, end.as_ref(), jobs) {
+        Ok(values) => conditions.judge(retry_state, outcome.clone(), Some(&result), values),
+        Err(error) => for_good(error),
+    })
 }
 
 fn read_report(row: &dyn Row) -> Result<ReportedEnd> {
@@ -142,7 +181,9 @@ fn read_report(row: &dyn Row) -> Result<ReportedEnd> {
         worker_id: row.optional_integer(1)?,
         retry_state: read_retry_state(row, 5)?,
         run_id: row.optional_integer(12)?,
+        is_handler: row.integer(13)? > 0,
         outcome,
+        conditions: read_conditions(row, 11),
     })
 }
 

@@ -14,7 +14,7 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
                     max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
                     started_at, finished_at, requires, version, concurrency_key, concurrency_limit,
-                    waits_for, upstream_failed, phase, handles, exit_code, root_run_id",
+                    waits_for, upstream_failed, phase, handles, exit_code, deadline_at, root_run_id",
 };
 
 pub(in crate::store) mod attempts;
@@ -89,6 +89,8 @@ pub struct Job {
     pub handler: Option<RunHandler>,
     /// The exit code of its last attempt, if no signal ended it.
     pub exit_code: Option<i64>,
+    /// When it must be over.
+    pub deadline_at: Option<i64>,
     /// The run at the top of all calls, if a job started its run.
     pub root_run_id: Option<i64>,
 }
@@ -165,7 +167,8 @@ fn read_job(row: &dyn Row) -> Result<Job> {
         upstream_failed: row.integer(29)? != 0,
         handler: read_handler(row)?,
         exit_code: row.optional_integer(32)?,
-        root_run_id: row.optional_integer(33)?,
+        deadline_at: row.optional_integer(33)?,
+        root_run_id: row.optional_integer(34)?,
     })
 }
 

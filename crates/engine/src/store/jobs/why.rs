@@ -134,6 +134,8 @@ pub enum Reason {
     },
     /// The scheduler decides next whether it runs.
     WaitsForDecision,
+    /// It fails if it is not over at this instant, in milliseconds since the Unix epoch.
+    HasDeadline(i64),
     /// It is finished. This is its last error, if any.
     Over(Option<String>),
 }
@@ -145,7 +147,7 @@ impl Jobs<'_> {
     /// [`crate::Error::NotFound`] and the database's.
     pub fn why(&self, job_id: i64) -> Result<Why> {
         let job = self.get(job_id)?;
-        let reasons = match job.status {
+        let mut reasons = match job.status {
             JobStatus::Blocked => self.why_blocked(&job)?,
             JobStatus::Scheduled => self.why_scheduled(&job)?,
             JobStatus::Pending => self.why_pending(&job)?,
@@ -155,6 +157,9 @@ impl Jobs<'_> {
                 vec![Reason::Over(job.last_error.clone())]
             }
         };
+        if let Some(at_ms) = job.deadline_at.filter(|_at_ms| job.finished_at.is_none()) {
+            reasons.push(Reason::HasDeadline(at_ms));
+        }
         Ok(Why { job, reasons })
     }
 

@@ -1,6 +1,7 @@
 //! Preparing a run: its definition and its jobs as texts, before the write lock is taken.
 
 use super::submit::NewRun;
+use crate::attempt_end::EndConditions;
 use crate::decide::{Control, Then};
 use crate::transition::Backoff;
 use serde::Serialize;
@@ -63,7 +64,7 @@ impl PreparedRun {
             keys_to_admit.extend(concurrency_key.clone().filter(|_key| is_ready));
             jobs.push(PreparedJob {
                 payload: payload(workflow, job),
-                retry: to_json(&Backoff::from(&job.retry))?,
+                retry: retry(job)?,
                 requires: to_json(&job.requires)?,
                 concurrency_key,
                 control,
@@ -88,11 +89,23 @@ fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
     })
 }
 
+/// The pauses between attempts and the conditions at their ends, as JSON.
+fn retry(job: &Job) -> Result<String> {
+    #[derive(Serialize)]
+    struct StoredRetry {
+        #[serde(flatten)]
+        backoff: Backoff,
+        #[serde(flatten)]
+        conditions: EndConditions,
+    }
+    to_json(&StoredRetry { backoff: Backoff::from(&job.retry), conditions: EndConditions::of(job) })
+}
+
 /// What the scheduler decides before the job runs, as JSON.
 fn control(workflow: &Workflow, job: &Job) -> Result<Option<String>> {
     let then = Then::of(&job.action);
     let uses = if then.is_some() { names_of_used(workflow, job) } else { Vec::new() };
-    let control = Control { condition: job.condition.clone(), then, uses };
+    let control = Control { condition: job.condition.clone(), then, deadline_ms: job.deadline_ms, uses };
     if control == Control::default() { Ok(None) } else { to_json(&control).map(Some) }
 }
 

@@ -297,7 +297,7 @@ pub(crate) const AS_BEFORE_ITS_FIRST_ATTEMPT: Fragment = Fragment {
     sql:
         "status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL, cancel_at_once = 0,
           last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
-          upstream_failed = 0, exit_code = NULL, waits_for = NULL, decided_at = NULL",
+          upstream_failed = 0, exit_code = NULL, waits_for = NULL, decided_at = NULL, deadline_at = NULL",
 };
 
 /// Counts the unfinished parents of blocked jobs again, and promotes jobs that have none. A parent whose end is only

@@ -67,7 +67,8 @@ impl Oracle {
                 }
                 JobStatus::Failed
             }
-            Outcome::TimedOut { .. }
+            Outcome::Skipped { .. }
+            | Outcome::TimedOut { .. }
             | Outcome::Interrupted { .. }
             | Outcome::Unstarted
             | Outcome::OutOfResources { .. } => {
@@ -113,6 +114,7 @@ fn end_attempt(job: &mut Job, outcome: &Outcome, now_ms: i64) {
             fail(job, *repeat, now_ms);
             Some("failed")
         }
+        Outcome::Skipped { .. } => panic!("the simulated jobs have no conditions"),
         Outcome::TimedOut { .. } => {
             fail(job, Repeat::Allowed, now_ms);
             Some("timed_out")

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use ureq::http::{HeaderMap, StatusCode, header};
 use windlass_engine::store::RunContext;
-use windlass_engine::transition::Outcome;
+use windlass_engine::transition::{Outcome, Repeat};
 use windlass_workflow::duration;
 use windlass_workflow::kinds::http::Payload;
 
@@ -110,6 +110,7 @@ impl Ending<'_> {
             NoAnswer::Over(Over::Stopped) => failed(format!("{}: {what} was ended", self.stopped())),
             NoAnswer::Over(Over::TimedOut) => Outcome::TimedOut {
                 error: format!("{what}: no whole answer within {}", duration::to_text(self.timeout_ms)),
+                repeat: Repeat::Allowed,
             },
             NoAnswer::Shortage(error) => {
                 Outcome::OutOfResources { reason: format!("a request could not be sent: {error}") }
@@ -126,6 +127,7 @@ impl Ending<'_> {
             }
             (Some(StopCause::TimedOut), None) => "timed out".to_owned(),
             (Some(StopCause::Cancelled | StopCause::Killed) | None, _) => "cancelled".to_owned(),
+            (Some(StopCause::PastDeadline), _) => "not over at its deadline".to_owned(),
             (Some(StopCause::Leaving), _) => "stopped with its worker".to_owned(),
             (Some(StopCause::Fenced), _) => "stopped: its worker lost the lease".to_owned(),
         }

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
+use super::stdin;
 use crate::handler::{Attempt, failed_for_good};
 use crate::kinds::values::{TemplateValues, read_with_retries};
 use windlass_engine::store::RunContext;
@@ -46,7 +47,10 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
         use std::os::unix::process::CommandExt;
         command.process_group(0);
     }
-    command.stdin(Stdio::null());
+    command.stdin(match &payload.stdin {
+        Some(text) => stdin::with(&values.render_stdin(text)?)?,
+        None => Stdio::null(),
+    });
     Ok(command)
 }
 

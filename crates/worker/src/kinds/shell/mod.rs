@@ -9,6 +9,7 @@ mod output;
 mod output_folder;
 mod reaper;
 mod refusal;
+mod stdin;
 mod stream;
 mod watch;
 
@@ -22,8 +23,10 @@ use kill::AttemptRange;
 use output::OutputError;
 use reaper::{Reaper, TableEntry};
 use refusal::Refused;
+use serde_json::{Map, Value as Json};
 use stream::Streams;
 use watch::Watched;
+use windlass_engine::attempt_end::AttemptResult;
 use windlass_engine::transition::Outcome;
 use windlass_system::Clock;
 use windlass_system::process::output_file_name;
@@ -142,10 +145,18 @@ fn outcome_of_process(attempt: &Attempt, payload: &Payload, output_file: &Path, 
     if let Some(exit_code) = status.code() {
         attempt.record_exit_code(exit_code.into());
     }
-    if status.success() {
-        return take_output(attempt, payload, output_file, &watched.stdout);
+    let output = if status.success() || attempt.has_conditions() {
+        take_output(attempt, payload, output_file, &watched.stdout)
+    } else {
+        output::discard(output_file);
+        Ok(None)
+    };
+    if attempt.has_conditions() {
+        attempt.record_result(AttemptResult { names: names_of(status), output: output.clone() });
     }
-    output::discard(output_file);
+    if status.success() {
+        return output.map_or_else(failed, |output| Outcome::Successful { output });
+    }
     let how = describe_status(status);
     if let Some(stopped) = watched.stopped {
         return failed(format!("{stopped}; {how}"));
@@ -156,21 +167,36 @@ fn outcome_of_process(attempt: &Attempt, payload: &Payload, output_file: &Path, 
     }
 }
 
-/// Reads the output of a process that succeeded. The job has done its work, so this waits for the resources to read
-/// the output if the system refuses them.
-fn take_output(attempt: &Attempt, payload: &Payload, output_file: &Path, stdout: &[u8]) -> Outcome {
+/// The names of this kind that conditions can read.
+fn names_of(status: ExitStatus) -> Map<String, Json> {
+    use std::os::unix::process::ExitStatusExt;
+    let names = [("exit_code", status.code()), ("signal", status.signal())];
+    names.into_iter().map(|(name, number)| (name.to_owned(), number.into())).collect()
+}
+
+/// Reads the output of a process that ended. The job has done its work, so this waits for the resources to read the output
+/// if the system refuses them. The error says why there is no output.
+fn take_output(
+    attempt: &Attempt,
+    payload: &Payload,
+    output_file: &Path,
+    stdout: &[u8],
+) -> Result<Option<String>, String> {
     loop {
         let error = match output::take(payload.output, stdout, output_file) {
-            Ok(output) => return Outcome::Successful { output },
-            Err(OutputError::Invalid(error)) => return failed(error),
+            Ok(output) => return Ok(output),
+            Err(OutputError::Invalid(error)) => return Err(error),
             Err(OutputError::Shortage(error)) => error,
         };
         // A cancellation or a timeout comes too late, because the process has ended.
         match attempt.stop().cause() {
             Some(StopCause::Leaving | StopCause::Fenced) => {
-                return failed(format!("the file WINDLASS_OUTPUT could not be read: {error}"));
+                return Err(format!("the file WINDLASS_OUTPUT could not be read: {error}"));
             }
-            Some(StopCause::Cancelled | StopCause::TimedOut | StopCause::Killed) | None => {}
+            Some(
+                StopCause::Cancelled | StopCause::TimedOut | StopCause::Killed | StopCause::PastDeadline,
+            )
+            | None => {}
         }
         std::thread::sleep(RETRY_PAUSE);
     }

@@ -264,6 +264,7 @@ impl Watch<'_> {
                 Some(timeout_ms) => format!("timed out after {}", seconds(timeout_ms)),
                 None => "timed out".to_owned(),
             },
+            StopCause::PastDeadline => "not over at its deadline".to_owned(),
             StopCause::Leaving => "stopped with its worker".to_owned(),
             StopCause::Fenced => "stopped: its worker lost the lease".to_owned(),
             StopCause::Killed => "cancelled at once".to_owned(),

@@ -4,6 +4,7 @@
 //! on can change in between, and of two schedulers the second one finds no row that waits.
 
 mod calls;
+mod deadline;
 pub(in crate::store) mod ended_calls;
 mod sleep;
 
@@ -283,6 +284,7 @@ fn carry_out(
     }
     // The first decision of a run starts it, as a first claim does.
     start_runs(connection, decisions.iter().filter_map(|(job, _decision)| job.run_id).collect(), now_ms)?;
+    deadline::begin(connection, &deadlines_of(decisions), now_ms)?;
     let keys = let_go_on(connection, &go_on, now_ms)?;
     admit(connection, &keys, now_ms)?;
     begin_sleeps(connection, &sleepers, now_ms)?;
@@ -292,6 +294,15 @@ fn carry_out(
     release(connection, &propagated.promoted.ready, now_ms)?;
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
     Ok(())
+}
+
+/// The jobs that go on and have a deadline, each with its duration.
+fn deadlines_of(decisions: &[(&WaitingJob, Decided)]) -> Vec<(i64, i64)> {
+    let goes_on = |decided: &Decided| matches!(decided, Decided::Only(Decision::GoOn));
+    let going_on = decisions.iter().filter(|(_job, decided)| goes_on(decided));
+    let deadline =
+        |(job, _decided): &(&WaitingJob, Decided)| Some((job.id, job.control.as_ref().ok()?.deadline_ms?));
+    going_on.filter_map(deadline).collect()
 }
 
 /// Moves decided jobs on.
