@@ -217,7 +217,9 @@ fn supply(declared: &[Param], name: &str, value: Json) -> Supplied {
     match value {
         Json::String(text) => Supplied::Text(text),
         Json::Bool(_) | Json::Number(_) if is_text => Supplied::Text(value.to_string()),
-        value => Supplied::Json(value),
+        value @ (Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_)) => {
+            Supplied::Json(value)
+        }
     }
 }
 

@@ -55,15 +55,15 @@ pub(super) fn resolve(
     }
 }
 
+/// The entry of a table with this key.
+fn entry_of<'t, 's>(table: &'t Value<'s>, key: &str) -> Option<&'t Entry<'s>> {
+    let Value::Table(entries) = table else { return None };
+    entries.iter().find(|entry| entry.key == key)
+}
+
 fn wrong_param(error: &ParamError, call: &Call, job: &Entry<'_>) -> Finding {
-    let part = |name: &str| match &job.node.value {
-        Value::Table(parts) => parts.iter().find(|part| part.key == name),
-        _ => None,
-    };
-    let param = |name: &str| match part("params").map(|params| &params.node.value) {
-        Some(Value::Table(params)) => params.iter().find(|param| param.key == name),
-        Some(_) | None => None,
-    };
+    let part = |name: &str| entry_of(&job.node.value, name);
+    let param = |name: &str| entry_of(&part("params")?.node.value, name);
     let of_call: Span = part("workflow").map_or(job.key_span.clone(), |workflow| workflow.node.span.clone());
     let (job, called) = (&job.key, &call.workflow);
     match error {

@@ -249,7 +249,12 @@ impl<'f> AccessPath<'f> {
     fn values_of_range(&self) -> Vec<Value<'_>> {
         match self {
             AccessPath::Children(..) => vec![],
-            other => other.values(),
+            AccessPath::Id
+            | AccessPath::Status(_)
+            | AccessPath::WorkflowAndStatus(..)
+            | AccessPath::Unfinished(_)
+            | AccessPath::WorkflowAndUnfinished(..)
+            | AccessPath::RunKey(_) => self.values(),
         }
     }
 
