@@ -13,7 +13,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::arguments::GlobalOptions;
 use crate::commands::{
     apply, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs, logs,
-    queue, resume, retry, run, runs, schedule, serve, stats, submit, validate, watch, why, worker, workflows,
+    queue, resume, retry, run, runs, schedule, schema, serve, stats, submit, validate, watch, why, worker,
+    workflows,
 };
 use crate::output;
 
@@ -54,6 +55,7 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     Validate(validate::ValidateArgs),
     Fmt(fmt::FmtArgs),
+    Schema(schema::SchemaArgs),
     Graph(graph::GraphArgs),
     Apply(apply::ApplyArgs),
     Workflows(workflows::WorkflowsArgs),
@@ -79,7 +81,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("Observe", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
     ("Control", &["cancel", "retry", "enqueue", "queue", "schedule"]),
-    ("Write workflows", &["init", "validate", "fmt", "graph", "import", "apply", "workflows"]),
+    ("Write workflows", &["init", "validate", "fmt", "schema", "graph", "import", "apply", "workflows"]),
     ("Maintain", &["doctor", "bench", "db", "completions"]),
 ];
 

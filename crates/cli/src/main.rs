@@ -28,7 +28,8 @@ use crate::arguments::LogFormat;
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs, logs,
-    queue, resume, retry, run, runs, schedule, serve, stats, submit, validate, watch, why, worker, workflows,
+    queue, resume, retry, run, runs, schedule, schema, serve, stats, submit, validate, watch, why, worker,
+    workflows,
 };
 use crate::error::Failure;
 
@@ -68,6 +69,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Queue(args) => queue::execute(&global, &args),
         Command::Validate(args) => validate::execute(&global, &args),
         Command::Fmt(args) => fmt::execute(&args),
+        Command::Schema(args) => schema::execute(&args),
         Command::Init(args) => init::execute(&args),
         Command::Import(args) => import::execute(&args),
         Command::Graph(args) => graph::execute(&global, &args),

@@ -23,7 +23,7 @@ const MAX_RUN_KEY_BYTES: usize = 500;
 /// The arguments of `run` and `submit`.
 #[derive(Debug, Args)]
 pub(crate) struct SubmissionArgs {
-    /// A workflow file, TOML or JSON, or the name of a registered workflow
+    /// A workflow file, TOML, YAML or JSON, or the name of a registered workflow
     #[arg(value_name = "FILE|NAME")]
     workflow: PathBuf,
 
@@ -31,7 +31,7 @@ pub(crate) struct SubmissionArgs {
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = parameters::parse_pair)]
     params: Vec<(String, String)>,
 
-    /// A JSON or TOML file with parameters; -p overrides the file
+    /// A JSON, TOML or YAML file with parameters; -p overrides the file
     #[arg(long, value_name = "FILE")]
     params_file: Option<PathBuf>,
 
@@ -127,7 +127,7 @@ impl SubmissionArgs {
 /// Whether the text can only mean a file.
 fn looks_like_a_file(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
-    path.components().count() > 1 || matches!(extension, Some("toml" | "json"))
+    path.components().count() > 1 || matches!(extension, Some("toml" | "json" | "yaml" | "yml"))
 }
 
 /// The absolute folder of the file, where relative paths of the jobs start. A pipe has no folder, so the current

@@ -94,7 +94,7 @@ pub(crate) fn print_failures(invalid: &[InvalidFile]) {
     }
 }
 
-/// The workflow files below a folder in the order of their paths: `*.toml` and `*.json`, without hidden files and
+/// The workflow files below a folder in the order of their paths: `*.toml`, `*.json`, `*.yaml` and `*.yml`, without hidden files and
 /// the configuration.
 pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
@@ -177,7 +177,7 @@ fn is_hidden(path: &Path) -> bool {
 
 fn is_workflow_file(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
-    let is_known = extension.is_some_and(|extension| matches!(extension, "toml" | "json"));
+    let is_known = extension.is_some_and(|extension| matches!(extension, "toml" | "json" | "yaml" | "yml"));
     is_known && path.file_name().is_some_and(|name| name != CONFIG_FILE)
 }
 
@@ -275,6 +275,8 @@ mod tests {
         let folder = folder(&[
             ("b.toml", JOB),
             ("a/c.json", r#"{"jobs": {"a": {"run": "true"}}}"#),
+            ("d.yaml", "jobs: { a: { run: x } }"),
+            ("e.yml", "jobs: { a: { run: x } }"),
             (".hidden.toml", JOB),
             (".git/x.toml", JOB),
             ("windlass.toml", "threads = 1"),
@@ -282,7 +284,7 @@ mod tests {
         ]);
         let collection = collect(&[folder.path().to_owned()]).unwrap();
         let names: Vec<&str> = collection.valid.iter().map(|file| file.workflow.name.as_str()).collect();
-        assert_eq!(names, ["c", "b"]);
+        assert_eq!(names, ["c", "b", "d", "e"]);
         assert_eq!(
             collection.valid[0].dir,
             folder.path().canonicalize().unwrap().join("a").to_str().unwrap()

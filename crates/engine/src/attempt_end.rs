@@ -28,7 +28,8 @@ const NAMES: [&str; 3] = ["skip_if", "success_if", "retry_if"];
 /// What a handler found at the end of its work, for the conditions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttemptResult {
-    /// The names of the job's kind that conditions can read. `shell` has `exit_code` and `signal`.
+    /// The names of the job's kind that conditions can read. `shell` has `exit_code` and `signal`,
+    /// `http` has `status` and `headers`.
     pub names: Map<String, Json>,
     /// The output as JSON, or why it is invalid. It is there whether the kind's own rule says success or not.
     pub output: Result<Option<String>, String>,
@@ -180,9 +181,10 @@ fn with_names(mut values: Json, attempt: i64, is_timeout: bool, result: Option<&
         Some(Ok(_) | Err(_)) | None => None,
     };
     if let Some(names) = values.as_object_mut() {
-        for name in ["exit_code", "signal"] {
+        for name in ["exit_code", "signal", "status"] {
             names.insert(name.to_owned(), Json::Null);
         }
+        names.insert("headers".to_owned(), json!({}));
         names.insert("output".to_owned(), output.unwrap_or_default());
         names.insert("attempt".to_owned(), json!(attempt));
         names.insert("timed_out".to_owned(), json!(is_timeout));

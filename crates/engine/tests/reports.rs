@@ -6,7 +6,7 @@ mod support;
 use support::{Bench, graph, noop};
 use windlass_engine::store::{ClaimedJob, NewJob};
 use windlass_engine::{JobStatus, RunStatus};
-use windlass_workflow::Retry;
+use windlass_workflow::{Expression, Retry};
 
 /// Writes what such a worker writes at the end of an attempt.
 fn report(bench: &Bench, worker_id: i64, job: &ClaimedJob, what: &str) {
@@ -236,4 +236,37 @@ fn a_report_that_cannot_be_applied_does_not_block_others() {
     bench.database.allow();
     assert_eq!(bench.store.for_scheduler().apply_reports().unwrap(), 1);
     assert_eq!(bench.store.jobs().of_run(run_id).unwrap()[1].status, JobStatus::Pending);
+}
+
+#[test]
+fn the_conditions_of_a_job_are_asked_about_a_reported_end() {
+    let condition = |text: &str| Some(Expression::parse(text).unwrap());
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let mut workflow = graph(vec![vec![], vec![0], vec![0], vec![0]]);
+    workflow.jobs[1].skip_if = condition("output.rows == 0 and jobs.j0.output == 7");
+    workflow.jobs[2].success_if = condition("exit_code is none and output is none");
+    workflow.jobs[3].retry =
+        Retry { max_attempts: 5, condition: condition("run.workflow == 'another'"), ..Retry::default() };
+    let run_id = bench.submit(workflow);
+    let first = bench.claim(worker, 1);
+    report(&bench, worker, &first[0], "status = 'SUCCESSFUL', output = '7'");
+    apply_reports(&bench);
+    let reports = [
+        ("j1", "status = 'SUCCESSFUL', output = '{\"rows\": 0}'"),
+        ("j2", "status = 'FAILED'"),
+        ("j3", "status = 'FAILED', last_error = 'no luck'"),
+    ];
+    for job in bench.claim(worker, 9) {
+        let (_name, what) =
+            reports.iter().find(|(name, _what)| job.name.as_deref() == Some(*name)).copied().unwrap();
+        report(&bench, worker, &job, what);
+    }
+    assert_eq!(apply_reports(&bench), 3);
+    let jobs = bench.store.jobs().of_run(run_id).unwrap();
+    let states: Vec<JobStatus> = jobs.iter().map(|job| job.status).collect();
+    assert_eq!(states, [JobStatus::Successful, JobStatus::Skipped, JobStatus::Successful, JobStatus::Failed]);
+    let error = jobs[3].last_error.as_deref().unwrap();
+    assert!(error.starts_with("no luck; not tried again: `retry.if` was false"), "{error}");
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
 }

@@ -1,6 +1,6 @@
 //! The definition of a workflow: parse, check, plan and draw. Pure: no input or output, no clock, no database.
 //!
-//! [`parse`] turns a [`Source`] into a [`Workflow`] in three steps: `tree` reads TOML or JSON, `lower` turns the tree into
+//! [`parse`] turns a [`Source`] into a [`Workflow`] in three steps: `tree` reads TOML, JSON or YAML, `lower` turns the tree into
 //! the [`model`], and `report` shows the errors. A program can build the same model, and [`Workflow::check`] checks it.
 
 mod build;
@@ -29,6 +29,7 @@ mod names;
 pub mod params;
 pub mod report;
 pub mod schedule;
+pub mod schema;
 mod secrets;
 pub mod source;
 pub mod strict;
@@ -52,4 +53,4 @@ pub use params::{Param, ParamKind};
 pub use report::{Colour, Diagnostic, Report};
 pub use source::{Format, Source};
 pub use support::{Accepted, Support};
-pub use tree::has_too_many_parts;
+pub use tree::{has_too_many_parts, read_values};

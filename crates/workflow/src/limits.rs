@@ -34,6 +34,8 @@ pub const FILE_BYTES: usize = 64 * 1024 * 1024;
 /// A file within this limit and [`FILE_BYTES`] is parsed in less than 256 MiB of memory. It can have some 95,000 small jobs
 /// in TOML, and [`JOBS`] in JSON.
 pub const PARTS: usize = 3_000_000;
+/// The largest number of values that the aliases of a YAML file copy.
+pub const YAML_COPIES: usize = 1_000;
 /// The largest depth of tables and lists inside each other.
 pub const NESTING: usize = 32;
 /// The largest number of characters in the name of a workflow, a job, a parameter, a queue or a variable.

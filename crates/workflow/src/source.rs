@@ -5,13 +5,15 @@ use std::path::Path;
 use crate::limits;
 use crate::report::{Finding, Report};
 
-/// The format of a file. Both formats have the same tables and keys.
+/// The format of a file. All formats have the same tables and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// TOML 1.0.
     Toml,
     /// Strict JSON: no comments, no trailing commas.
     Json,
+    /// YAML 1.2: plain values by the core schema, without tags.
+    Yaml,
 }
 
 /// A workflow file as text.
@@ -28,7 +30,7 @@ pub struct Source {
 impl Source {
     /// Decodes the bytes of a file.
     ///
-    /// The extension chooses the format (`.toml` or `.json`). A file with another extension is JSON if it begins with `{`,
+    /// The extension chooses the format (`.toml`, `.json`, `.yaml` or `.yml`). A file with another extension is JSON if it begins with `{`,
     /// else TOML.
     ///
     /// # Errors
@@ -64,6 +66,7 @@ fn format_of(path: &str, text: &str) -> Format {
     match extension.map(str::to_ascii_lowercase).as_deref() {
         Some("toml") => Format::Toml,
         Some("json") => Format::Json,
+        Some("yaml" | "yml") => Format::Yaml,
         _ if text.trim_start().starts_with('{') => Format::Json,
         _ => Format::Toml,
     }
@@ -93,6 +96,7 @@ mod tests {
         let format = |path: &str, text: &str| Source::new(path, text.into()).unwrap().format;
         assert_eq!(format("a.toml", "{"), Format::Toml);
         assert_eq!(format("a.JSON", ""), Format::Json);
+        assert_eq!((format("a.yaml", "{"), format("a.YML", "")), (Format::Yaml, Format::Yaml));
         assert_eq!(format("a", "  {}"), Format::Json);
         assert_eq!(format("a.workflow", "name = 'x'"), Format::Toml);
     }

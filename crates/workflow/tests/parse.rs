@@ -331,3 +331,12 @@ fn a_job_has_capabilities_a_version_and_a_concurrency_key() {
     assert_eq!((c.requires.as_slice(), c.version), (&[][..], 3));
     assert_eq!(c.concurrency, concurrency("k", 2, OnFull::Skip));
 }
+
+#[test]
+fn json_is_yaml_and_gives_the_same_workflow() {
+    let text = include_str!("../../../examples/workflows/typed-params.json");
+    let parsed = |path: &str, text: &str| parse(&Source::new(path, text.into()).unwrap()).unwrap();
+    let workflow = parsed("a.json", text);
+    assert_eq!(parsed("a.yaml", text), workflow);
+    assert_eq!(parsed("a.yml", &text.replace('\n', "\r\n")), workflow);
+}

@@ -135,6 +135,7 @@ fn every_graph_can_be_drawn() {
 
 const TOML: &str = include_str!("broken/templates.toml");
 const JSON: &str = include_str!("broken/shapes.json");
+const YAML: &str = include_str!("broken/yaml_keys.yml");
 
 /// A text in which a few bytes are replaced, removed, repeated or inserted.
 fn mutated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
@@ -148,7 +149,7 @@ fn mutated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
                 0 => bytes[at] = byte,
                 1 => drop(bytes.drain(at..end)),
                 2 => bytes.extend_from_within(at..end),
-                _ => bytes.insert(at, b"{}[]\"'=,.\\\n#%"[usize::from(byte) % 13]),
+                _ => bytes.insert(at, b"{}[]\"'=,.\\\n#%&*!|>?-: \t~<@`"[usize::from(byte) % 27]),
             }
             if bytes.is_empty() {
                 bytes.push(byte);
@@ -158,9 +159,9 @@ fn mutated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Parses the bytes in both formats and renders the errors.
+/// Parses the bytes in all formats and renders the errors.
 fn read_and_report(bytes: &[u8]) {
-    for path in ["a.toml", "a.json"] {
+    for path in ["a.toml", "a.json", "a.yaml"] {
         let result = Source::new(path, bytes.to_vec()).and_then(|source| parse(&source));
         if let Err(report) = result {
             assert!(!report.diagnostics().is_empty());
@@ -171,7 +172,7 @@ fn read_and_report(bytes: &[u8]) {
 
 #[test]
 fn no_text_makes_the_parser_panic() {
-    check(1_500, prop_oneof![mutated(TOML), mutated(JSON)], |bytes| {
+    check(1_500, prop_oneof![mutated(TOML), mutated(JSON), mutated(YAML)], |bytes| {
         read_and_report(&bytes);
         Ok(())
     });

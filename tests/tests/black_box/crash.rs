@@ -126,8 +126,15 @@ const BRANCHES: &str = r#"
     [jobs.after-never]
     needs = ["never", "repair"]
     run = "exit 9"
+    [jobs.nothing-to-do]
+    needs = ["first"]
+    deadline = "10m"
+    stdin = "{{ run.id }}"
+    run = "sleep 0.02; exit 9"
+    skip_if = "exit_code == 9 and jobs.first.status == 'SUCCESSFUL'"
+    retry = { max_attempts = 9, if = "exit_code != 9" }
     [jobs.always]
-    needs = ["never", "broken", "repair"]
+    needs = ["never", "broken", "repair", "nothing-to-do"]
     when = "all_finished"
     run = "sleep 0.02"
     [on_success.party]

@@ -47,6 +47,7 @@ fn every_example_is_valid_and_tested_here() {
         "conditions.toml",
         "daily-digest.toml",
         "etl.toml",
+        "exit-codes.toml",
         "failing-branch.toml",
         "flaky.toml",
         "git-report.toml",
@@ -218,6 +219,19 @@ fn etl_stops_at_its_check_and_can_be_retried() {
     sandbox.run(&["retry", "1"]).exited(1);
     let jobs = sandbox.tables().jobs_of(1);
     assert_eq!((jobs["load"].attempt, jobs["check"].attempt), (1, 2));
+}
+
+#[test]
+fn exit_codes_mean_what_the_file_says() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "exit-codes.toml", &[], 0);
+    assert_eq!(statuses(&sandbox, &["compare", "report"]), ["SUCCESSFUL", "SUCCESSFUL"]);
+    assert_eq!(output(&sandbox, "compare"), serde_json::json!(["2a3", "> c"]));
+    assert_eq!(output(&sandbox, "report"), "2 lines of differences");
+    assert_clean(&sandbox);
+    let sandbox = Sandbox::new();
+    run(&sandbox, "exit-codes.toml", &["-p", "after=a b"], 0);
+    assert_eq!(statuses(&sandbox, &["compare", "report"]), ["SUCCESSFUL", "SKIPPED"]);
 }
 
 #[test]

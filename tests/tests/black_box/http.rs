@@ -427,6 +427,45 @@ http = {{ url = "{url}/large", save = "no-such-folder/x" }}
     assert_eq!(left, ["kept.txt", "large.bin"], "no part of a body is left");
 }
 
+#[test]
+fn conditions_read_the_status_and_the_headers() {
+    let server = Server::start(|request, stream| {
+        let status = request.path.trim_start_matches('/').split('-').next().unwrap_or_default();
+        answer(stream, status, &format!("X-State: done\r\n{JSON}"), "{\"ready\": false}");
+    });
+    let sandbox = Sandbox::new();
+    let job = |name: &str, path: &str, rest: &str| {
+        format!("[jobs.{name}]\nallow_failure = true\nhttp = \"{}\"\n{rest}\n", server.url(path))
+    };
+    let text = [
+        job("absent", "/404-a", "success_if = \"status in [200, 404]\""),
+        job("skipped", "/200-a", "skip_if = \"headers['x-state'] == 'done'\""),
+        job("unready", "/200-b", "success_if = \"output.body.ready\""),
+        job("again", "/404-b", "retry = { max_attempts = 3, delay = \"1ms\", if = \"status == 404\" }"),
+        job("once", "/503", "retry = { max_attempts = 3, delay = \"1ms\", if = \"status == 404\" }"),
+        "[jobs.nobody]\nallow_failure = true\nhttp = \"http://127.0.0.1:1\"\n\
+         retry = { max_attempts = 2, delay = \"1ms\", if = \"status != 404\" }\n"
+            .to_owned(),
+    ];
+    let file = sandbox.write("conditions.toml", text.concat());
+    sandbox.run(&["run", &file]).exited(0);
+    let ended = |job: &str| {
+        let (status, failures, _) = end(&sandbox, job);
+        format!("{status} {failures}")
+    };
+    assert_eq!(
+        (ended("absent").as_str(), &output(&sandbox, "absent")["status"]),
+        ("SUCCESSFUL 0", &json!(404))
+    );
+    assert_eq!(ended("skipped"), "SKIPPED 0");
+    assert_eq!(ended("unready"), "FAILED 1");
+    assert_eq!(ended("again"), "FAILED 3");
+    assert_eq!(ended("once"), "FAILED 1");
+    assert_eq!(ended("nobody"), "FAILED 2", "without an answer the status is null");
+    let wrong = sandbox.write("wrong.toml", "[jobs.a]\nrun = 'x'\nsuccess_if = \"status == 200\"\n");
+    assert_says(&sandbox.run(&["validate", &wrong]), 2, &["only a job with `http` has it"]);
+}
+
 /// How many runs are killed.
 const CRASH_RUNS: u64 = 4;
 const CRASH_JOBS: usize = 12;

@@ -19,7 +19,7 @@ use crate::workflow_files::{self, WorkflowFile};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ApplyArgs {
-    /// Workflow files, or folders whose *.toml and *.json files are registered, at any depth
+    /// Workflow files, or folders whose *.toml, *.json, *.yaml and *.yml files are registered, at any depth
     #[arg(value_name = "FILE|FOLDER", required = true)]
     paths: Vec<PathBuf>,
 
@@ -52,7 +52,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Fa
     if collection.valid.is_empty() {
         return Err(Failure::usage(
             "there are no workflow files in that folder",
-            "the name of a workflow file ends in .toml or .json; hidden files and windlass.toml are ignored",
+            "the name of a workflow file ends in .toml, .json, .yaml or .yml; hidden files and windlass.toml are ignored",
         ));
     }
     let mut views = Vec::with_capacity(collection.valid.len());

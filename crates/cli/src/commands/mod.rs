@@ -20,6 +20,7 @@ pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schedule;
+pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod submit;

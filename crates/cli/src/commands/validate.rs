@@ -19,7 +19,7 @@ use crate::text::values::counted;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
-    /// The workflow files, TOML or JSON
+    /// The workflow files, TOML, YAML or JSON
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }

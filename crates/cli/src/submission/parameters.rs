@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use windlass_workflow::params::{self, ParamError, Supplied};
-use windlass_workflow::{Format, Param, ParamKind, Workflow, has_too_many_parts, limits};
+use windlass_workflow::{
+    Format, Param, ParamKind, Report, Source, Workflow, has_too_many_parts, limits, read_values,
+};
 
 use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};
@@ -86,10 +88,12 @@ pub(crate) fn describe(param: &Param) -> String {
 
 fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
     let bytes = read_file::read(path, MAX_FILE_BYTES, PathOrigin::Named)?;
-    let bad = |reason: String| Failure::InvalidParameters {
+    let bad = |reason: String| {
+        Failure::InvalidParameters {
         message: format!("the parameters in {} cannot be used: {reason}", path.display()),
-        help: "write one object, as JSON {\"day\": \"2026-11-20\"} or as TOML day = \"2026-11-20\""
+        help: "write one object, as JSON {\"day\": \"2026-11-20\"} as YAML day: 2026-11-20, or as TOML day = \"2026-11-20\""
             .to_owned(),
+    }
     };
     if bytes.len() > MAX_FILE_BYTES {
         let limit = MAX_FILE_BYTES / (1024 * 1024);
@@ -97,6 +101,11 @@ fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
     }
     let text = String::from_utf8(bytes).map_err(|_| bad("the file is not UTF-8".to_owned()))?;
     let text = text.trim_start_matches('\u{feff}');
+    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    if extension.is_some_and(|extension| extension == "yaml" || extension == "yml") {
+        let source = Source::new(path.display().to_string(), text.into());
+        return source.and_then(|source| read_values(&source)).map_err(|report| bad(first_error(&report)));
+    }
     let is_json = match path.extension().and_then(|extension| extension.to_str()) {
         Some(extension) if extension.eq_ignore_ascii_case("json") => true,
         Some(extension) if extension.eq_ignore_ascii_case("toml") => false,
@@ -111,6 +120,14 @@ fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
     }
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| bad(error.to_string()))?;
     Ok(table.into_iter().map(|(name, value)| (name, json_of_toml(value))).collect())
+}
+
+/// The first error of a file, with its line.
+fn first_error(report: &Report) -> String {
+    report
+        .diagnostics()
+        .first()
+        .map_or_else(String::new, |error| format!("line {}: {}", error.line, error.message))
 }
 
 /// TOML as JSON; dates and times become text.
@@ -168,6 +185,7 @@ mod tests {
         let files = [
             ("p.json", r#"{"day": "2026-01-01", "count": 7}"#),
             ("p.toml", "day = 2026-01-01\ncount = 7"),
+            ("p.yaml", "day: 2026-01-01\ncount: 7\n"),
             ("p", r#" {"day": "2026-01-01", "count": 7}"#),
         ];
         for (name, text) in files {
@@ -199,6 +217,7 @@ mod tests {
             ("p.json", "[1]", "cannot be used"),
             ("p.json", "{\"day\": }", "line 1 column 9"),
             ("p.toml", "day = ", "cannot be used"),
+            ("p.yml", "count: 1\nday: [", "line "),
         ] {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();

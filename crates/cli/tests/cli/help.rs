@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 28] = [
+const VERBS: [&str; 29] = [
     "bench",
     "doctor",
     "run",
@@ -28,6 +28,7 @@ const VERBS: [&str; 28] = [
     "init",
     "validate",
     "fmt",
+    "schema",
     "graph",
     "import",
     "apply",

@@ -80,7 +80,9 @@ fn two_files_with_the_same_name_are_an_error() {
 fn a_folder_without_workflows_is_an_error() {
     let bench = Bench::new();
     fs::create_dir(bench.path("empty")).unwrap();
-    bench.windlass(&["apply", "empty"]).fails(2, &["there are no workflow files", "ends in .toml or .json"]);
+    bench
+        .windlass(&["apply", "empty"])
+        .fails(2, &["there are no workflow files", "ends in .toml, .json, .yaml or .yml"]);
     bench.windlass(&["apply", "missing"]).code(2).tells(&["missing does not exist"]);
 }
 

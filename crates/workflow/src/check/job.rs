@@ -75,7 +75,7 @@ fn check_conditions(job: &Job, names: &KnownNames<'_>) -> Checked {
         (&job.skip_if, "skip_if"),
         (&job.retry.condition, "retry.condition"),
     ] {
-        field::condition(expression.as_ref(), field, names, Place::AttemptEnd)?;
+        field::condition(expression.as_ref(), field, names, job.action.end_place())?;
     }
     Ok(())
 }

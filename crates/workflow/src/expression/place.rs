@@ -18,6 +18,9 @@ pub enum Place {
     Wait,
     /// `success_if`, `skip_if` and `retry.if` of a job, which are asked at the end of an attempt.
     AttemptEnd,
+    /// The same of a job of the kind `http`, whose attempts end with an answer. It has no exit code and no signal, and may name
+    /// them, because `retry.if` of `[defaults]` may.
+    RequestEnd,
     /// The key of a `concurrency`, which is rendered before the run exists.
     ConcurrencyKey,
     /// A value in the `params` of a job that calls a workflow.
@@ -29,7 +32,7 @@ pub enum Place {
 }
 
 /// The names that begin a look-up, in any place.
-const ROOTS: [(&str, Support); 10] = [
+const ROOTS: [(&str, Support); 12] = [
     ("params", Support::Supported),
     ("run", Support::Supported),
     ("jobs", Support::Supported),
@@ -40,6 +43,8 @@ const ROOTS: [(&str, Support); 10] = [
     ("timed_out", support::RESULT_CONDITIONS),
     ("output", support::RESULT_CONDITIONS),
     ("attempt", support::RESULT_CONDITIONS),
+    ("status", support::RESULT_CONDITIONS),
+    ("headers", support::RESULT_CONDITIONS),
 ];
 
 /// The fields of `run` that every run has from its beginning.
@@ -95,6 +100,24 @@ impl Place {
             Place::CallParams | Place::Outputs => {
                 Known { roots: &["params", "run", "jobs"], run: RUN, summary: of_job, reason: "" }
             }
+            Place::RequestEnd => Known {
+                roots: &[
+                    "params",
+                    "run",
+                    "jobs",
+                    "status",
+                    "headers",
+                    "exit_code",
+                    "signal",
+                    "timed_out",
+                    "output",
+                    "attempt",
+                ],
+                run: RUN,
+                summary: "the names are status, headers, timed_out, output, attempt, params.NAME, run.id and \
+                          jobs.NAME.output",
+                reason: "",
+            },
             Place::ConcurrencyKey => Known {
                 roots: &["params", "run"],
                 run: &["workflow"],
@@ -129,7 +152,7 @@ impl Place {
     /// Whether an expression that stands bare here must give true or false.
     pub(crate) fn asks_a_condition(self) -> bool {
         match self {
-            Place::Condition | Place::AttemptEnd => true,
+            Place::Condition | Place::AttemptEnd | Place::RequestEnd => true,
             Place::Workflow
             | Place::Command
             | Place::Environment
@@ -165,6 +188,9 @@ impl Place {
                 "anyone can read a command line; pass the secret by `env`, as in env = { TOKEN = \"{{ secrets.TOKEN }}\" }"
             }
             "secrets" => "`env` and `stdin` of a job can read secrets",
+            "status" | "headers" if self == Place::AttemptEnd => {
+                "only a job with `http` has it; a process has `exit_code` and `signal`"
+            }
             "params" | "run" | "jobs" if reader == Reader::Workflow && self.known().reason.is_empty() => {
                 WORKFLOW_REASON
             }

@@ -157,7 +157,7 @@ impl Types<'_> {
             ["run", "failed"] => Type::List,
             ["jobs", _, "status" | "error"] => Type::Text,
             ["jobs", _, "exit_code" | "failures"] => Type::Number,
-            ["exit_code" | "signal" | "attempt"] => Type::Number,
+            ["exit_code" | "signal" | "attempt" | "status"] => Type::Number,
             ["timed_out"] => Type::Boolean,
             _ => Type::Unknown,
         }

@@ -24,6 +24,10 @@ pub fn format(source: &Source) -> Result<String, Report> {
             let finding = Finding::without_position("only TOML is formatted, and this file is JSON");
             return Err(report(finding.help("for JSON use a formatter of your editor, or `jq .`")));
         }
+        Format::Yaml => {
+            let finding = Finding::without_position("only TOML is formatted, and this file is YAML");
+            return Err(report(finding.help("for YAML use a formatter of your editor")));
+        }
     }
     let mut findings = Findings::default();
     let _tree = tree::read(source, &mut findings);

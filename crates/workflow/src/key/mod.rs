@@ -41,6 +41,8 @@ pub struct Key {
     pub(crate) key_name: KeyName,
     /// What the value may be, the usual form first.
     pub types: &'static [ValueType],
+    /// The words that a [`ValueType::Word`] may be.
+    pub words: &'static [&'static str],
     /// Whether texts in the value are templates.
     pub text: TextKind,
     /// The value of a table without the key, for people.
@@ -72,6 +74,8 @@ pub enum ValueType {
     Instant,
     /// A list of strings.
     Texts,
+    /// A list of strings and numbers.
+    Words,
     /// A table of names and strings, numbers, booleans or dates.
     Values,
     /// Any value that JSON has.
@@ -109,7 +113,7 @@ impl Table {
     pub(crate) fn noun(self) -> &'static str {
         match self {
             Table::Workflow => "a workflow",
-            Table::LocalWorkflow => "a workflow inside a file",
+            Table::LocalWorkflow => "`workflows`",
             Table::Param => "a parameter",
             Table::Schedule => "a schedule",
             Table::Secret => "a secret",
@@ -130,6 +134,7 @@ impl Key {
         Key {
             key_name: KeyName::new(name),
             types,
+            words: &[],
             text: TextKind::Plain,
             default: None,
             about,
@@ -141,6 +146,10 @@ impl Key {
     /// Adds the words of other tools for the key.
     pub(crate) const fn elsewhere(self, elsewhere: &'static [&'static str]) -> Key {
         Key { key_name: KeyName { elsewhere, ..self.key_name }, ..self }
+    }
+
+    pub(crate) const fn words(self, words: &'static [&'static str]) -> Key {
+        Key { words, ..self }
     }
 
     pub(crate) const fn template(self, place: Place) -> Key {

@@ -82,7 +82,9 @@ pub(super) const SECRET: &[Key] = &[
 ];
 
 pub(super) const PARAM: &[Key] = &[
-    Key::new("type", &[Word], "what values may be").default("string"),
+    Key::new("type", &[Word], "what values may be")
+        .default("string")
+        .words(&["string", "integer", "number", "boolean", "date", "datetime", "duration", "choice"]),
     Key::new("description", &[Text], "what it is for"),
     Key::new("default", &[Text, Integer, Number, Boolean, Instant], "the value of a run that gives none"),
     Key::new("required", &[Boolean], "whether a run must give a value").default("true without `default`"),
@@ -102,9 +104,11 @@ pub(super) const SCHEDULE: &[Key] = &[
         .default("UTC")
         .elsewhere(&["tz", "zone"]),
     Key::new("overlap", &[Word], "what happens at an occurrence while an earlier run is unfinished")
+        .words(&["skip", "queue_one", "queue_all", "allow", "cancel_running", "terminate_running"])
         .default("skip")
         .elsewhere(&["concurrencypolicy", "overlappolicy", "maxactiveruns"]),
     Key::new("catchup", &[Word], "which missed occurrences get a run")
+        .words(&["none", "last", "all"])
         .default("last")
         .elsewhere(&["persistent"]),
     Key::new("catchup_window", &[Duration], "how old a missed occurrence may be to get a run"),
@@ -159,6 +163,7 @@ pub(super) const JOB: &[Key] = &[
     Key::new("description", &[Text], "what it is for"),
     IF,
     Key::new("when", &[Word], "how the jobs that it needs must have ended")
+        .words(&["all_successful", "none_failed", "any_successful", "any_failed", "all_finished"])
         .support(support::CONDITIONS)
         .default("all_successful")
         .elsewhere(&["triggerrule", "rule"]),
@@ -182,6 +187,7 @@ pub(super) const JOB: &[Key] = &[
         .default("default")
         .elsewhere(&["pool"]),
     Key::new("priority", &[Word, Integer], "jobs with a higher priority are claimed first")
+        .words(&["low", "normal", "high", "critical"])
         .in_defaults()
         .default("normal")
         .elsewhere(&["priorityweight", "weight"]),
@@ -190,6 +196,7 @@ pub(super) const JOB: &[Key] = &[
         .default("false")
         .elsewhere(&["continueonerror", "continueon", "ignoreerrors"]),
     Key::new("on_interrupt", &[Word], "what happens when the job's worker dies")
+        .words(&["rerun", "fail"])
         .in_defaults()
         .default("rerun"),
     Key::new("max_interruptions", &[Integer], "how many deaths of its worker the job survives")
@@ -236,7 +243,9 @@ pub(crate) const CONCURRENCY_KEY: Key = Key::new("key", &[Text], "jobs with this
 pub(super) const CONCURRENCY: &[Key] = &[
     CONCURRENCY_KEY,
     Key::new("limit", &[Integer], "how many of them run at a time").default("1").elsewhere(&["max"]),
-    Key::new("on_full", &[Word], "what happens to a job when that many run").default("wait"),
+    Key::new("on_full", &[Word], "what happens to a job when that many run")
+        .words(&["wait", "skip", "cancel_oldest"])
+        .default("wait"),
 ];
 
 pub(super) const SLEEP: &[Key] = &[kinds::sleep::UNTIL];

@@ -17,8 +17,17 @@ pub(crate) use unknown::find;
 
 /// Every key, with the table in which it stands. The keys of `[defaults]` are not repeated.
 pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
+    tables()
+        .filter(|table| !matches!(table, Table::Defaults | Table::LocalWorkflow))
+        .flat_map(|table| table.keys().map(move |key| (table, key)))
+}
+
+/// Every table.
+pub(crate) fn tables() -> impl Iterator<Item = Table> {
     let tables = [
         Table::Workflow,
+        Table::LocalWorkflow,
+        Table::Defaults,
         Table::Param,
         Table::Schedule,
         Table::Secret,
@@ -29,7 +38,7 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
         Table::Auth,
         Table::Sleep,
     ];
-    tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
+    tables.into_iter()
 }
 
 impl Table {

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use call::Call;
 
+use crate::expression::Place;
 use crate::field::{KnownNames, WorkflowError};
 use crate::key::Key;
 use crate::report::Findings;
@@ -24,7 +25,7 @@ use crate::tree::Entry;
 use http::Http;
 pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
 pub(crate) use read::{
-    action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside,
+    action_key_names, action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside,
 };
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
@@ -121,6 +122,14 @@ impl Action {
             Action::Http(http) => http.check(names),
             Action::Sleep(sleep) => sleep.check(names),
             Action::Call(call) => call.check(names),
+        }
+    }
+
+    /// Where the conditions about the end of an attempt stand: it decides which names they can look up.
+    pub(crate) fn end_place(&self) -> Place {
+        match self {
+            Action::Shell(_) | Action::Call(_) | Action::Sleep(_) => Place::AttemptEnd,
+            Action::Http(_) => Place::RequestEnd,
         }
     }
 

@@ -39,6 +39,11 @@ pub(crate) fn is_action_key(name: &str) -> bool {
     action_keys().any(|(_kind, action)| action.key.name() == name)
 }
 
+/// The names of the keys that choose what a job executes.
+pub(crate) fn action_key_names() -> Vec<&'static str> {
+    action_keys().map(|(_kind, action)| action.key.name()).collect()
+}
+
 /// The keys that choose what a job executes, for messages: "`run` or `command`".
 pub(crate) fn action_keys_text() -> String {
     listed(action_keys().map(|(_kind, action)| format!("`{}`", action.key.name())).collect())

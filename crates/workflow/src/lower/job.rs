@@ -4,7 +4,7 @@ use super::requires::Requirement;
 use super::settings::Settings;
 use super::tables::JobEntry;
 use crate::expect::{self, ShortestDuration};
-use crate::expression::Expression;
+use crate::expression::{Expression, Place};
 use crate::keys::{self, IF, RETRY_IF, SKIP_IF, SUCCESS_IF, Table};
 use crate::kinds::{self, Action};
 use crate::model::{DEFAULT_HANDLER_TIMEOUT_MS, DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job, Retry, When};
@@ -138,6 +138,9 @@ fn complete<'t, 's>(
         findings.push(kinds::nothing_to_execute(entry));
     }
     let action = kinds::read(entry, &table.of_kinds, &defaults.kinds, &mut table.templates, findings);
+    if let Some(action) = &action {
+        table.templates.move_all(Place::AttemptEnd, action.end_place());
+    }
     let is_wait = action.as_ref().is_some_and(Action::is_wait);
     let is_call = action.as_ref().is_some_and(|action| !action.is_claimed() && !action.is_wait());
     let (mut settings, mut defaults) = (table.settings, defaults.settings.clone());

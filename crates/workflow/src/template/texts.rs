@@ -36,6 +36,11 @@ impl<'t> Templates<'t> {
         }
     }
 
+    /// Changes the place of all texts that stand in `from`.
+    pub(crate) fn move_all(&mut self, from: Place, to: Place) {
+        self.texts.iter_mut().filter(|text| text.place == from).for_each(|text| text.place = to);
+    }
+
     /// Adds a text that is in no file. Errors in it have no position.
     pub(crate) fn add_text(&mut self, text: &'t str, place: Place, form: Form) {
         self.push(text, 0..0, place, form);

@@ -1,15 +1,16 @@
-//! A file as a tree of values with their positions. TOML and JSON give the same tree.
+//! A file as a tree of values with their positions. TOML, JSON and YAML give the same tree.
 
 mod json;
 mod size;
 mod toml;
+mod yaml;
 
 use std::borrow::Cow;
 
 pub use size::has_too_many_parts;
 
 use crate::limits;
-use crate::report::{Finding, Findings, Span};
+use crate::report::{Finding, Findings, Report, Span};
 use crate::source::{Format, Source};
 
 /// The help for an error of syntax.
@@ -67,18 +68,53 @@ impl Value<'_> {
 /// such as a duplicate key, there is a tree, so that more errors can be found.
 pub(crate) fn read<'s>(source: &'s Source, findings: &mut Findings) -> Option<Vec<Entry<'s>>> {
     if has_too_many_parts(&source.text, source.format) {
-        let help = format!(
-            "the limit is {} words, texts, signs and spaces, and a table counts as several; split the workflow into several, \
-             or write it in JSON, which needs fewer parts",
-            limits::PARTS
-        );
-        findings.push(Finding::without_position("the file has too many parts").help(help));
+        findings.push(too_many_parts());
         return None;
     }
     match source.format {
         Format::Toml => toml::read(&source.text, findings),
         Format::Json => json::read(&source.text, findings),
+        Format::Yaml => yaml::read(&source.text, findings),
     }
+}
+
+/// The names and values of a file, for example the parameters of a run.
+///
+/// # Errors
+/// All errors of syntax.
+pub fn read_values(source: &Source) -> Result<serde_json::Map<String, serde_json::Value>, Report> {
+    let mut findings = Findings::default();
+    let entries = read(source, &mut findings).unwrap_or_default();
+    if findings.is_empty() {
+        return Ok(entries.iter().map(|entry| (entry.key.to_string(), to_json(&entry.node))).collect());
+    }
+    Err(Report::new(source.path.as_str(), &source.text, findings))
+}
+
+/// The value as JSON. Dates are texts, and a number that JSON does not have is null.
+fn to_json(node: &Node<'_>) -> serde_json::Value {
+    use serde_json::Value as Json;
+    match &node.value {
+        Value::Text(text) => Json::from(text.as_ref()),
+        Value::Integer(integer) => Json::from(*integer),
+        Value::Number(number) => Json::from(*number),
+        Value::Boolean(boolean) => Json::from(*boolean),
+        Value::Date(date) => Json::from(date.as_str()),
+        Value::Null | Value::Broken => Json::Null,
+        Value::List(items) => items.iter().map(to_json).collect(),
+        Value::Table(entries) => {
+            Json::Object(entries.iter().map(|entry| (entry.key.to_string(), to_json(&entry.node))).collect())
+        }
+    }
+}
+
+fn too_many_parts() -> Finding {
+    let help = format!(
+        "the limit is {} words, texts, signs and spaces, and a table counts as several; split the workflow into several, \
+         or write it in JSON, which needs fewer parts",
+        limits::PARTS
+    );
+    Finding::without_position("the file has too many parts").help(help)
 }
 
 fn too_deep(span: Span) -> Finding {
@@ -118,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_keep_the_order_and_the_positions() {
+    fn all_formats_keep_the_order_and_the_positions() {
         let toml = "z = 1\n[b]\ny = 'x'\n[a]\nq = [1]\n[b.c]\n";
         assert_eq!(
             outline("a.toml", toml),
@@ -129,6 +165,73 @@ mod tests {
             outline("a.json", json),
             r#"z@"z"=a number@1.5 b@"b"={y@"y"=null@null} a@"a"=a list@[true]"#
         );
+        let yaml = "# ü\nz: 1\nb:\n  y: 'x'\n\"a\":\n  q: [1, é]\n  b:\n  - c\n";
+        assert_eq!(
+            outline("a.yaml", yaml),
+            "z@z=an integer@1 b@b={y@y=a string@'x'} a@\"a\"={q@q=a list@[1, é] b@b=a list@c}"
+        );
+    }
+
+    #[test]
+    fn plain_values_of_yaml_follow_the_core_schema() {
+        for (written, kind) in [
+            ("no", "a string"),
+            ("on", "a string"),
+            ("yes", "a string"),
+            ("2026-01-31", "a string"),
+            ("12:30", "a string"),
+            ("1_000", "a string"),
+            ("0b1", "a string"),
+            ("1.2.3", "a string"),
+            ("--1", "a string"),
+            (".", "a string"),
+            ("e5", "a string"),
+            ("1e", "a string"),
+            ("'1'", "a string"),
+            ("\"true\"", "a string"),
+            ("true", "a boolean"),
+            ("False", "a boolean"),
+            ("~", "null"),
+            ("NULL", "null"),
+            ("-7", "an integer"),
+            ("007", "an integer"),
+            ("0o17", "an integer"),
+            ("0xfF", "an integer"),
+            ("1.", "a number"),
+            (".5", "a number"),
+            ("-1.5e3", "a number"),
+            ("1e3", "a number"),
+            (".inf", "a number"),
+        ] {
+            assert_eq!(outline("a.yaml", &format!("a: {written}\n")), format!("a@a={kind}@{written}"));
+        }
+        for wrong in
+            ["99999999999999999999", "1e999", "!!str x", "!x", "*a", "&a [*a]", "[", "{a: }}", "|x", "@x"]
+        {
+            let outline = outline("a.yaml", &format!("a: {wrong}\n"));
+            assert!(["broken", "with errors"].contains(&outline.as_str()), "{wrong}: {outline}");
+        }
+    }
+
+    #[test]
+    fn aliases_copy_up_to_the_limit() {
+        let outline_of = |text: String| outline("a.yaml", &text);
+        assert_eq!(
+            outline_of("a: &x {b: 1}\nc: *x\n".to_owned()),
+            "a@a={b@b=an integer@1} c@c={b@b=an integer@1}"
+        );
+        let list = |items: usize| format!("a: &x [{}]\n", "1,".repeat(items));
+        assert!(outline_of(format!("{}b: *x\n", list(limits::YAML_COPIES - 1))).starts_with("a@a=a list"));
+        assert_eq!(outline_of(format!("{}b: *x\n", list(limits::YAML_COPIES))), "broken");
+        assert!(
+            outline_of(list(limits::YAML_COPIES)).starts_with("a@a=a list"),
+            "an anchor alone is no copy"
+        );
+        let texts = format!("a: &x '{}'\nb: [{}]\n", "x".repeat(400_000), "*x,".repeat(3));
+        assert_eq!(outline_of(texts), "broken", "texts count by their size");
+        let deep = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        let nested = format!("a: &x {}\nb: {}*x{}\n", deep(20), "[".repeat(20), "]".repeat(20));
+        assert_eq!(outline_of(nested), "broken", "an alias does not lead around the limit of depth");
     }
 
     #[test]
@@ -160,6 +263,8 @@ mod tests {
             for text in [
                 outline("a.toml", &format!("a = {lists}")),
                 outline("a.json", &format!("{{\"a\": {lists}}}")),
+                outline("a.yaml", &format!("a: {lists}")),
+                outline("a.yaml", &format!("a:\n{}x", "- ".repeat(depth))),
             ] {
                 assert!(["broken", "with errors"].contains(&text.as_str()), "{depth}: {text}");
             }

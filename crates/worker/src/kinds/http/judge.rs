@@ -7,7 +7,6 @@ use windlass_engine::transition::Repeat;
 const RETRY_AFTER_MAX_MS: i64 = 365 * 24 * 60 * 60 * 1_000;
 
 /// Whether an answer with this status is a success.
-// `success_if` of a job replaces this rule.
 pub(super) fn is_success(status: u16) -> bool {
     status < 400
 }

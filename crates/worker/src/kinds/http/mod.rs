@@ -18,8 +18,9 @@ use std::io::{Read, Seek};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use ureq::http::{HeaderMap, StatusCode, header};
+use windlass_engine::attempt_end::AttemptResult;
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::{Outcome, Repeat};
 use windlass_workflow::duration;
@@ -177,39 +178,75 @@ fn receive(
     Err(outcome)
 }
 
-/// What a whole answer means for the attempt.
-// The status, the headers and the output are known here and nowhere else: `success_if`, `skip_if` and `retry.if` are to be
-// asked in this place.
+/// What a whole answer means for the attempt. Conditions of the job may replace that: they get the status, the headers and
+/// the output of every answer.
 fn conclude(attempt: &Attempt, answer: WholeAnswer) -> Outcome {
     let WholeAnswer { what, status, headers, content } = answer;
     let code = status.as_u16();
-    if !judge::is_success(code) {
-        let line = content.first_line().map_or(String::new(), |line| format!(": {line}"));
-        content.discard();
-        let value = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let asked_ms = value(header::RETRY_AFTER).and_then(|retry_after| {
-            judge::retry_after_ms(retry_after, value(header::DATE), attempt.clock().now_ms())
-        });
-        let error = format!("{what}: {}{line}", status_text(status));
-        return Outcome::Failed { error, repeat: judge::repeat(code, asked_ms) };
+    let is_success = judge::is_success(code);
+    let line = if is_success { None } else { content.first_line() };
+    let output = match output(attempt, status, &headers, content) {
+        Ok(output) => output,
+        Err(failure) => return failure,
+    };
+    if attempt.has_conditions() {
+        let names = names_of(status, &headers);
+        attempt.record_result(AttemptResult { names, output: Ok(Some(output.clone())) });
     }
-    let mut output = json!({ "status": code, "headers": body::headers_json(&headers) });
+    if is_success {
+        return Outcome::Successful { output: Some(output) };
+    }
+    let line = line.map_or(String::new(), |line| format!(": {line}"));
+    let error = format!("{what}: {}{line}", status_text(status));
+    Outcome::Failed { error, repeat: repeat(attempt, code, &headers) }
+}
+
+/// The output of an answer as JSON. A body that is to be saved is in its place after a success, and nowhere else.
+fn output(
+    attempt: &Attempt,
+    status: StatusCode,
+    headers: &HeaderMap,
+    content: Content,
+) -> Result<String, Outcome> {
+    let mut output = json!({ "status": status.as_u16(), "headers": body::headers_json(headers) });
     match content {
-        Content::Bytes(bytes) => output["body"] = body::body_json(&headers, &bytes),
+        Content::Bytes(bytes) => output["body"] = body::body_json(headers, &bytes),
+        Content::File(file, _) if !judge::is_success(status.as_u16()) => file.discard(),
         Content::File(file, bytes) => {
             let place = file.place.display().to_string();
             if attempt.stop().is_fenced() {
                 file.discard();
-                return failed("stopped: its worker lost the lease");
+                return Err(failed("stopped: its worker lost the lease"));
             }
-            if let Err(error) = file.keep() {
-                return cannot_save(&place, &error);
-            }
+            file.keep().map_err(|error| cannot_save(&place, &error))?;
             output["file"] = Json::from(place);
             output["bytes"] = Json::from(bytes);
         }
     }
-    Outcome::Successful { output: Some(output.to_string()) }
+    Ok(output.to_string())
+}
+
+/// The names of this kind that conditions can read.
+fn names_of(status: StatusCode, headers: &HeaderMap) -> Map<String, Json> {
+    let headers = body::headers_json(headers);
+    [("status".to_owned(), Json::from(status.as_u16())), ("headers".to_owned(), headers)]
+        .into_iter()
+        .collect()
+}
+
+/// Whether a failed request is tried again. With `retry.if`, that condition decides about every status.
+fn repeat(attempt: &Attempt, code: u16, headers: &HeaderMap) -> Repeat {
+    let value = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let asked_ms = value(header::RETRY_AFTER).and_then(|retry_after| {
+        judge::retry_after_ms(retry_after, value(header::DATE), attempt.clock().now_ms())
+    });
+    let conditions = attempt.job().conditions.as_ref();
+    match judge::repeat(code, asked_ms) {
+        Repeat::Pointless if conditions.is_some_and(|conditions| conditions.retry_if.is_some()) => {
+            Repeat::Allowed
+        }
+        repeat => repeat,
+    }
 }
 
 impl Content {

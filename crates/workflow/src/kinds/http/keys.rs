@@ -14,6 +14,7 @@ pub(super) const ACTION: Key =
     ]);
 
 pub(super) const METHOD: Key = Key::new("method", &[ValueType::Word], "the method")
+    .words(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
     .default("`POST` with a body, else `GET`")
     .elsewhere(&["verb"]);
 pub(super) const URL: Key = Key::new("url", &[ValueType::Text], "the address, with `http://` or `https://`")

@@ -22,7 +22,7 @@ pub(super) const RUN: Key = Key::new("run", &[ValueType::Text], "a script for th
     "bashcommand",
     "execstart",
 ]);
-pub(super) const COMMAND: Key = Key::new("command", &[ValueType::Texts], "a program and its arguments")
+pub(super) const COMMAND: Key = Key::new("command", &[ValueType::Words], "a program and its arguments")
     .template(Place::Command)
     .elsewhere(&["exec", "cmd", "args", "entrypoint"]);
 const SHELL: Key = Key::new("shell", &[ValueType::Text, ValueType::Texts], "the shell for `run`")
@@ -36,8 +36,10 @@ const DIR: Key = Key::new("dir", &[ValueType::Text], "working directory")
     .default("the folder of the workflow file")
     .template(Place::Command)
     .elsewhere(&["cwd", "workdir", "workingdirectory", "workingdir", "directory"]);
-const OUTPUT: Key =
-    Key::new("output", &[ValueType::Word], "where the output comes from").in_defaults().default("file");
+const OUTPUT: Key = Key::new("output", &[ValueType::Word], "where the output comes from")
+    .words(&["text", "json", "file", "lines"])
+    .in_defaults()
+    .default("file");
 
 const STDIN: Key = Key::new("stdin", &[ValueType::Text], "the standard input of the process")
     .support(support::STDIN)
