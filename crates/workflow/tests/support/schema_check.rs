@@ -17,9 +17,9 @@ fn holds(keyword: &str, rule: &Json, schema: &Json, root: &Json, value: &Json) -
             let pointer = rule.as_str().and_then(|text| text.strip_prefix('#')).expect("a reference inside");
             is_valid(root.pointer(pointer).expect("it exists"), root, value)
         }
-        "type" => match rule {
-            Json::Array(types) => types.iter().any(|name| has_type(name, value)),
-            name => has_type(name, value),
+        "type" => match rule.as_array() {
+            Some(types) => types.iter().any(|name| has_type(name, value)),
+            None => has_type(rule, value),
         },
         "enum" => all().any(|known| known == value),
         "pattern" => {

@@ -245,7 +245,7 @@ fn repeat(attempt: &Attempt, code: u16, headers: &HeaderMap) -> Repeat {
         Repeat::Pointless if conditions.is_some_and(|conditions| conditions.retry_if.is_some()) => {
             Repeat::Allowed
         }
-        repeat => repeat,
+        repeat @ (Repeat::Allowed | Repeat::NotWithin { .. } | Repeat::Pointless) => repeat,
     }
 }
 
