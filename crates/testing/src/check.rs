@@ -52,7 +52,27 @@ pub fn check(case: &Case, observed: &Observed) -> Vec<Difference> {
             )),
         }
     }
+    check_outputs(case, observed, &mut differences);
     differences
+}
+
+fn check_outputs(case: &Case, observed: &Observed, differences: &mut Vec<Difference>) {
+    for (name, expected) in &case.expect.outputs {
+        let (actual, error) = match &observed.outputs {
+            Some(Ok(outputs)) => (outputs.get(name), None),
+            Some(Err(error)) => (None, Some(error.clone())),
+            None => (None, None),
+        };
+        if actual != Some(expected) {
+            differences.push(Difference {
+                job: None,
+                aspect: "output",
+                expected: format!("{name} = {expected}"),
+                actual: output_text(actual),
+                error,
+            });
+        }
+    }
 }
 
 fn check_job(name: &str, expected: &ExpectedJob, job: &ObservedJob, differences: &mut Vec<Difference>) {

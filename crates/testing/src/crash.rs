@@ -94,7 +94,7 @@ fn is_safe_to_repeat(job: &Job) -> bool {
             Method::Post | Method::Patch => false,
         },
         Action::Shell(_) => false,
-        Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => true,
+        Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Call(_) => true,
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn take(
     });
     let events = people::take_events(table);
     let approvals = people::take_approvals(table, jobs);
-    let expect = expect::take(table, jobs);
+    let expect = expect::take(table, workflow, jobs);
     Case { name, params, now_ms, others, jobs: fakes, events, approvals, expect }
 }
 

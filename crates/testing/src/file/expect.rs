@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::{JobStatus, RunStatus};
+use windlass_workflow::Workflow;
 use windlass_workflow::strict::{Named, Table};
 
 use super::{Expect, ExpectedJob, WorkflowJobs, case};
@@ -23,7 +24,7 @@ const JOB_ENDS: [(&str, JobStatus); 4] = [
 const ATTEMPTS_MAX: i64 = 1_000_000;
 
 /// Reads `expect`. A case without it expects a success.
-pub(super) fn take(table: &mut Table<'_, '_>, jobs: &WorkflowJobs<'_>) -> Expect {
+pub(super) fn take(table: &mut Table<'_, '_>, workflow: &Workflow, jobs: &WorkflowJobs<'_>) -> Expect {
     let expect = table.table("expect", |table| {
         let status = table.word("status", &RUN_ENDS).unwrap_or(RunStatus::Successful);
         let mut expected = BTreeMap::new();
@@ -35,8 +36,10 @@ pub(super) fn take(table: &mut Table<'_, '_>, jobs: &WorkflowJobs<'_>) -> Expect
         });
         let mut outputs = BTreeMap::new();
         table.named("outputs", |mut named| {
-            if case::find(&mut named, jobs).is_some() {
-                outputs.extend(named.value().map(|value| (named.name().to_owned(), value)));
+            let known = workflow.outputs.keys().map(String::as_str);
+            match workflow.outputs.contains_key(named.name()) {
+                true => outputs.extend(named.value().map(|value| (named.name().to_owned(), value))),
+                false => named.unknown("the workflow has no output", known),
             }
         });
         Expect { status, jobs: expected, outputs }

@@ -31,6 +31,14 @@ pub(super) fn take(named: &mut Named<'_, '_>, job: &Job) -> Vec<FakeAttempt> {
             );
             return Vec::new();
         }
+        Action::Call(_) => {
+            let message = format!("`{}` is a run of another workflow, so it has no fake", named.name());
+            named.refuse_name(
+                message,
+                format!("write the fakes of its jobs: [case.jobs.\"{}/JOB\"]", job.name),
+            );
+            return Vec::new();
+        }
     };
     let attempts = named.table("a fake job", |table| {
         let attempts = table.tables("attempts", "an attempt", attempt).unwrap_or_default();

@@ -91,7 +91,7 @@ pub struct Expect {
     pub status: RunStatus,
     /// What is expected of jobs, by their names.
     pub jobs: BTreeMap<String, ExpectedJob>,
-    /// The outputs of jobs, by their names.
+    /// The outputs of the run, by their names.
     pub outputs: BTreeMap<String, Json>,
 }
 

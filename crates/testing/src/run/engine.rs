@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windlass_db::Database;
-use windlass_engine::store::{JobFilter, NewRun, Store, Worker};
+use windlass_engine::store::{Job, JobFilter, NewRun, PAGE_MAX, Store, Worker};
 use windlass_engine::{JobStatus, Random, Result, RunStatus, WaitsFor};
 use windlass_scheduler::{SchedulerSteps, WorkerProcesses};
 use windlass_system::process::{HostScope, Liveness};
@@ -20,8 +20,6 @@ use super::world::World;
 const LEASE_MS: i64 = 1_000 * 366 * 24 * 3_600_000;
 /// How often everything that is due is done before the clock moves. More means that it never ends.
 const ROUNDS_MAX: usize = 10_000;
-/// Waiting approvals that are looked at in one page.
-const PAGE: i64 = 1_000;
 
 /// What is left when everything that is due was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +40,8 @@ pub(super) struct Engine {
     scheduler: SchedulerSteps,
     worker: WorkerSteps,
     running: Vec<Running>,
-    /// The names of the jobs.
-    names: HashMap<i64, String>,
+    /// The names of the jobs in their runs, with the jobs that called the workflows of these runs.
+    names: HashMap<i64, (String, Option<i64>)>,
     /// The run of the case.
     run_id: i64,
 }
@@ -215,14 +213,15 @@ impl Engine {
         if self.world.case().approvals.is_empty() {
             return Ok(Vec::new());
         }
-        let filter = JobFilter {
-            statuses: vec![JobStatus::Waiting],
-            run_id: Some(self.run_id),
-            ..JobFilter::newest(PAGE)
-        };
-        let page = self.store.jobs().list_full(&filter)?;
-        let waiting = page.rows.into_iter().filter(|job| job.waits_for == Some(WaitsFor::Approval));
+        let waiting =
+            self.waiting_jobs()?.into_iter().filter(|job| job.waits_for == Some(WaitsFor::Approval));
         waiting.map(|job| Ok((job.id, self.name(job.id)?))).collect()
+    }
+
+    /// The jobs that wait, the newest ones. The database has no others than those of the case.
+    pub(super) fn waiting_jobs(&self) -> Result<Vec<Job>> {
+        let filter = JobFilter { statuses: vec![JobStatus::Waiting], ..JobFilter::newest(PAGE_MAX) };
+        Ok(self.store.jobs().list_full(&filter)?.rows)
     }
 
     /// What comes next.
@@ -243,14 +242,31 @@ impl Engine {
         Ok(next.into_iter().min().map_or(Settled::Stuck, Settled::NextAt))
     }
 
-    /// The name of a job.
+    /// The name of a job, after that of the job that called its workflow.
     pub(super) fn name(&mut self, job_id: i64) -> Result<String> {
-        if let Some(name) = self.names.get(&job_id) {
-            return Ok(name.clone());
+        let mut parts = Vec::new();
+        let mut next = Some(job_id);
+        while let Some(job_id) = next {
+            let (name, parent) = self.own_name(job_id)?;
+            parts.push(name);
+            next = parent;
+        }
+        parts.reverse();
+        Ok(parts.join("/"))
+    }
+
+    /// The name of a job in its run, and the job that called the workflow of the run.
+    fn own_name(&mut self, job_id: i64) -> Result<(String, Option<i64>)> {
+        if let Some(known) = self.names.get(&job_id) {
+            return Ok(known.clone());
         }
         let job = self.store.jobs().get(job_id)?;
-        let name = job.name.unwrap_or(job.kind);
-        self.names.insert(job_id, name.clone());
-        Ok(name)
+        let parent = match job.run_id {
+            Some(run_id) if run_id != self.run_id => self.store.runs().get(run_id)?.parent_job_id,
+            Some(_) | None => None,
+        };
+        let known = (job.name.unwrap_or(job.kind), parent);
+        self.names.insert(job_id, known.clone());
+        Ok(known)
     }
 }

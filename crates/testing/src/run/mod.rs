@@ -43,8 +43,10 @@ pub struct Observed {
     pub status: RunStatus,
     /// How long the run took by the clock of the case, in milliseconds.
     pub took_ms: i64,
-    /// The jobs by their names.
+    /// The jobs by their names. The jobs of a called workflow have the name of the calling job before theirs.
     pub jobs: BTreeMap<String, ObservedJob>,
+    /// The outputs of the run, or why they have no value. Nothing if it has none, or did not succeed.
+    pub outputs: Option<Result<Json, String>>,
     /// The jobs that began and have no fake.
     pub without_fake: BTreeSet<String>,
     /// The jobs for which nothing can happen any more, each with what it waits for.

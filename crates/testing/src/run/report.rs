@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::Result;
+use windlass_engine::{Result, WaitsFor};
 
 use super::engine::Engine;
 use super::world::World;
 use super::{Observed, ObservedJob};
 
-/// Reads the run of a case at its end.
+/// Runs that are read at once.
+const PAGE: i64 = 1_000;
+
+/// Reads the run of a case at its end, with the runs below it.
 pub(super) fn observe(
     engine: &mut Engine,
     world: &World,
@@ -16,27 +19,53 @@ pub(super) fn observe(
     commits: u64,
 ) -> Result<Observed> {
     let run = engine.store().runs().get(engine.run_id())?;
-    let mut rows = engine.store().jobs().of_run(run.id)?;
-    engine.store().jobs().collect_outputs(&mut rows)?;
     let mut jobs = BTreeMap::new();
-    for row in rows {
-        let name = engine.name(row.id)?;
-        let output = row.output.as_deref().and_then(|json| serde_json::from_str(json).ok());
-        let attempts = world.begun(&name);
-        let (status, error, interruptions) = (row.status, row.last_error, row.interruptions);
-        jobs.insert(name, ObservedJob { status, output, error, attempts, interruptions });
+    for run_id in all_runs(engine)? {
+        let mut rows = engine.store().jobs().of_run(run_id)?;
+        engine.store().jobs().collect_outputs(&mut rows)?;
+        for row in rows {
+            let name = engine.name(row.id)?;
+            let output = row.output.as_deref().and_then(|json| serde_json::from_str(json).ok());
+            let attempts = world.begun(&name);
+            let (status, error, interruptions) = (row.status, row.last_error, row.interruptions);
+            // The last run of a job that calls a workflow counts.
+            jobs.insert(name, ObservedJob { status, output, error, attempts, interruptions });
+        }
     }
+    let outputs = engine.store().runs().outputs(run.id)?;
     let took_ms = run.finished_at.unwrap_or_else(|| world.clock().now_ms()) - world.case().now_ms;
-    Ok(Observed { status: run.status, took_ms, jobs, without_fake: world.without_fake(), stuck, commits })
+    let without_fake = world.without_fake();
+    Ok(Observed { status: run.status, took_ms, jobs, outputs, without_fake, stuck, commits })
 }
 
-/// The jobs that wait, each with what it waits for.
-pub(super) fn stuck_jobs(engine: &mut Engine) -> Result<Vec<(String, String)>> {
-    let rows = engine.store().jobs().of_run(engine.run_id())?;
-    let mut stuck = Vec::new();
-    for row in rows.into_iter().filter(|row| !row.status.is_terminal()) {
-        let Some(waits_for) = row.waits_for else { continue };
-        stuck.push((engine.name(row.id)?, waits_for.as_str().to_owned()));
+/// The run of the case and the runs below it.
+fn all_runs(engine: &Engine) -> Result<Vec<i64>> {
+    let mut ids = vec![engine.run_id()];
+    loop {
+        let after = ids.last().copied().unwrap_or(0);
+        let below = engine.store().runs().below(engine.run_id(), after, PAGE)?;
+        let is_last = below.len() < PAGE as usize;
+        ids.extend(below.into_iter().map(|run| run.run_id));
+        if is_last {
+            return Ok(ids);
+        }
     }
+}
+
+/// The jobs that wait for something from outside, each with what it waits for.
+pub(super) fn stuck_jobs(engine: &mut Engine) -> Result<Vec<(String, String)>> {
+    let mut stuck = Vec::new();
+    for job in engine.waiting_jobs()? {
+        match job.waits_for {
+            Some(waits_for @ (WaitsFor::Event | WaitsFor::Approval | WaitsFor::Slot)) => {
+                stuck.push((engine.name(job.id)?, waits_for.as_str().to_owned()));
+            }
+            Some(WaitsFor::Decision | WaitsFor::Items | WaitsFor::Run) | None => {}
+        }
+    }
+    if stuck.is_empty() {
+        stuck.push(("of the run".to_owned(), "nothing that is known".to_owned()));
+    }
+    stuck.sort();
     Ok(stuck)
 }

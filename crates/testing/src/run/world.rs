@@ -19,6 +19,8 @@ pub(super) struct World {
 struct State {
     /// How the attempts that run will end, by the job and the number of the attempt.
     ends: HashMap<(i64, i64), FakeEnd>,
+    /// How far the fakes of a job are used, by its name.
+    progress: BTreeMap<String, Progress>,
     /// How many attempts of a job have begun, by its name.
     begun: BTreeMap<String, i64>,
     without_fake: BTreeSet<String>,
@@ -28,6 +30,27 @@ struct State {
     asked_at_ms: BTreeMap<String, i64>,
     /// The jobs whose approvals were decided.
     decided: BTreeSet<String>,
+}
+
+/// How far the fakes of a job are used. A job that calls a workflow again has new jobs with the same names.
+#[derive(Default)]
+struct Progress {
+    job_id: i64,
+    /// The attempts of earlier jobs with the name.
+    earlier: i64,
+    /// The attempts of the job, without those that were interrupted.
+    own: i64,
+}
+
+impl Progress {
+    /// The number of the fake for an attempt.
+    fn next(&mut self, job_id: i64, ended: i64) -> i64 {
+        if self.job_id != job_id {
+            *self = Progress { job_id, earlier: self.earlier + self.own, own: 0 };
+        }
+        self.own = self.own.max(ended + 1);
+        self.earlier + ended
+    }
 }
 
 impl World {
@@ -52,7 +75,8 @@ impl World {
     /// An attempt begins. `ended` is the number of attempts of the job that have ended by themselves; after the last fake of
     /// the job its attempts are like the last one. Returns how long it takes.
     pub(super) fn begin(&self, name: &str, key: (i64, i64), ended: i64, longest_ms: Option<i64>) -> i64 {
-        let FakeAttempt { takes_ms, end } = self.fake(name, ended);
+        let number = self.state().progress.entry(name.to_owned()).or_default().next(key.0, ended);
+        let FakeAttempt { takes_ms, end } = self.fake(name, number);
         let mut state = self.state();
         *state.begun.entry(name.to_owned()).or_default() += 1;
         let (takes_ms, end) = match longest_ms {
@@ -65,9 +89,9 @@ impl World {
         takes_ms
     }
 
-    fn fake(&self, name: &str, ended: i64) -> FakeAttempt {
+    fn fake(&self, name: &str, number: i64) -> FakeAttempt {
         let attempts = self.case.jobs.get(name).or_else(|| self.case.jobs.get(&without_items(name)));
-        let index = usize::try_from(ended).unwrap_or(0);
+        let index = usize::try_from(number).unwrap_or(0);
         let known = attempts.and_then(|attempts| attempts.get(index).or_else(|| attempts.last()));
         match (known, self.case.others) {
             (Some(attempt), _) => attempt.clone(),

@@ -46,7 +46,7 @@ pub(super) fn load_all(paths: &[PathBuf]) -> Result<Vec<LoadedTest>, Failure> {
     for path in &test_paths {
         match load(path) {
             Ok(test) => tests.push(test),
-            Err(LoadError::Unreadable(failure)) => {
+            Err(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => {
                 failure.print();
                 invalid += 1;
             }
