@@ -155,6 +155,9 @@ impl Found {
             self.note(Some(name), "output", before, after, error(), commit);
         }
         let (Some(undisturbed), Some(disturbed)) = (undisturbed, disturbed) else { return };
+        if undisturbed.status != disturbed.status {
+            return;
+        }
         // An interrupted attempt is repeated, and that is all.
         let most = undisturbed.attempts + disturbed.interruptions;
         if !(undisturbed.attempts..=most).contains(&disturbed.attempts) {

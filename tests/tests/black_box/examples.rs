@@ -42,6 +42,7 @@ fn assert_clean(sandbox: &Sandbox) {
 fn every_example_is_valid_and_tested_here() {
     let sandbox = Sandbox::new();
     let tested = [
+        "approval.test.toml",
         "approval.toml",
         "calls.toml",
         "chain.toml",
@@ -70,6 +71,14 @@ fn every_example_is_valid_and_tested_here() {
         let text = fs::read_to_string(&path).expect("an example can be read");
         assert!(text.contains("Shows: "), "{name} does not say what it shows");
     }
+}
+
+#[test]
+fn the_cases_of_the_examples_pass_whatever_the_engine_survives() {
+    let sandbox = Sandbox::new();
+    let path = examples().join("approval.toml").to_string_lossy().into_owned();
+    sandbox.run(&["test", &path, "--crash-everywhere"]).exited(0);
+    assert_clean(&sandbox);
 }
 
 /// Runs git in a new repository with three commits by two people.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use crate::dispatcher::{Dispatcher, wake_for_results};
 use crate::handler::{Attempt, NewAttempt, OutputLog, Stop, StopCause, WakeFile, failed, failed_for_good};
-use crate::kinds::longest_ms;
 use crate::shared::{EndedAttempt, NextJob, OwnedJob, RunningAttempt, Shared};
 use windlass_engine::store::LogLine;
 use windlass_engine::transition::Outcome;
@@ -29,6 +28,8 @@ pub struct BegunAttempt {
     log: Arc<OutputLog>,
     /// Why it is not to start. A stop that is requested later is the handler's.
     stopped_before: Option<StopCause>,
+    /// How long it may take by the rules of its kind, in milliseconds. The timeout of its job is apart from this.
+    longest_ms: Option<i64>,
     started_us: i64,
 }
 
@@ -39,11 +40,10 @@ impl BegunAttempt {
         &self.attempt
     }
 
-    /// How long it may take by the rules of its kind, in milliseconds, as a request has its own timeout. The timeout of its
-    /// job is apart from this.
+    /// How long it may take by the rules of its kind, in milliseconds, as a request has its own timeout.
     #[must_use]
     pub fn longest_ms(&self) -> Option<i64> {
-        longest_ms(&self.attempt)
+        self.longest_ms
     }
 }
 
@@ -135,13 +135,15 @@ impl Executor {
             shared.deadline_monitor.raise(WakeUps::EXECUTOR);
         }
         let attempt = self.attempt(&owned, &stop, &log);
-        BegunAttempt { owned, attempt, log, stopped_before: stop.cause(), started_us }
+        let handler = shared.handlers.get(&owned.job.kind);
+        let longest_ms = handler.and_then(|handler| handler.longest_ms(&attempt));
+        BegunAttempt { owned, attempt, log, stopped_before: stop.cause(), longest_ms, started_us }
     }
 
     fn execute(&self, begun: &BegunAttempt) -> ExecutedAttempt {
         let shared = &*self.shared;
         let clock = shared.clock();
-        let BegunAttempt { owned, attempt, log, stopped_before, started_us: _ } = begun;
+        let BegunAttempt { owned, attempt, log, stopped_before, .. } = begun;
         let stop = attempt.stop();
         let outcome = match stopped_before {
             Some(_requested_before) => Outcome::Unstarted,

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use windlass_workflow::kinds::http;
-
 use crate::handler::Attempt;
 
 /// Says how an attempt ends.
@@ -36,12 +34,4 @@ pub enum HowItEnds {
     },
     /// A request gets no answer.
     NoAnswer,
-}
-
-/// How long an attempt may take by the rules of its own kind, beside the timeout of its job.
-pub(crate) fn longest_ms(attempt: &Attempt) -> Option<i64> {
-    if attempt.job().kind != "http" {
-        return None;
-    }
-    http::Payload::parse(attempt.payload()).ok().map(|payload| payload.http.timeout_ms)
 }

@@ -10,7 +10,6 @@ mod values;
 use std::sync::Arc;
 
 use crate::handler::Handlers;
-pub(crate) use fake::longest_ms;
 pub use fake::{FakeEnd, FakeEnds, HowItEnds};
 pub use shell::open_files;
 

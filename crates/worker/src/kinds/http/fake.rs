@@ -17,7 +17,21 @@ use crate::kinds::values::{TemplateValues, read_with_retries};
 
 /// Makes the handler.
 pub(crate) fn start_fake(ends: Arc<FakeEnds>) -> impl Handler {
-    move |attempt: &Attempt| execute(attempt, &ends).unwrap_or_else(|outcome| outcome)
+    FakeHttp { ends }
+}
+
+struct FakeHttp {
+    ends: Arc<FakeEnds>,
+}
+
+impl Handler for FakeHttp {
+    fn execute(&self, attempt: &Attempt) -> Outcome {
+        execute(attempt, &self.ends).unwrap_or_else(|outcome| outcome)
+    }
+
+    fn longest_ms(&self, attempt: &Attempt) -> Option<i64> {
+        Payload::parse(attempt.payload()).ok().map(|payload| payload.http.timeout_ms)
+    }
 }
 
 fn execute(attempt: &Attempt, ends: &Arc<FakeEnds>) -> Result<Outcome, Outcome> {
