@@ -35,7 +35,7 @@ dya = "2026-01-01"
 mode = "ful"
 [case.jobs]
 laod.attempts = [{}]
-load.attempts = [{ exit_code = 256 }, { exit = 1 }, { takes = 5 }, { exit_code = 1, signal = 9 }]
+load.attempts = [{ exit_code = 256 }, { exit_cod = 1 }, { takes = 5 }, { exit_code = 1, signal = 9 }]
 "load[0]".attempts = [{}]
 "each[0]".attempts = []
 call.attempts = [{ exit_code = 1 }, { status = 600 }, { status = 200, error = "no route" }]
@@ -66,7 +66,7 @@ each = { attempt = 3 }
         "the workflow has no job `laod`",
         "did you mean `load`?",
         "`exit_code` is out of range",
-        "unknown key `exit` in an attempt",
+        "unknown key `exit_cod` in an attempt",
         "did you mean `exit_code`?",
         "`takes` must be a duration with a unit",
         "a process ends with an exit code or by a signal",

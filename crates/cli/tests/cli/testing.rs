@@ -51,7 +51,7 @@ fn a_case_is_one_line_and_touches_no_database() {
     let bench = bench(CASES);
     for file in ["nightly.toml", "nightly.test.toml"] {
         let outcome = bench.windlass(&["test", file]);
-        assert_eq!(outcome.code(0).stdout, "ok    nightly.test.toml: the second attempt succeeds (8m 0s)\n");
+        assert_eq!(outcome.code(0).stdout, "ok    nightly.test.toml: the second attempt succeeds (8m 00s)\n");
         outcome.tells(&["1 case passed"]);
     }
     assert!(!bench.path("windlass.db").exists());
@@ -63,11 +63,12 @@ fn what_differs_is_shown_with_the_error_of_the_job() {
     let outcome = bench.windlass(&["test", "nightly.toml"]);
     outcome.code(1).tells(&["1 of 2 cases failed"]);
     let expected = "\
-FAIL  nightly.test.toml: always refused (1m 0s)
+FAIL  nightly.test.toml: always refused (1m 00s)
       run, status: expected SUCCESSFUL, found FAILED
         load: exit code 7: no connection
       job report, status: expected SUCCESSFUL, found SKIPPED
-ok    nightly.test.toml: the second attempt succeeds (8m 0s)
+        skipped: `load` is FAILED
+ok    nightly.test.toml: the second attempt succeeds (8m 00s)
 ";
     assert_eq!(outcome.stdout, expected);
 }

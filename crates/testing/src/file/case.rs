@@ -65,7 +65,7 @@ fn take_name(table: &mut Table<'_, '_>, names: &mut Vec<String>) -> String {
 
 fn take_params(table: &mut Table<'_, '_>, workflow: &Workflow) -> Map<String, Json> {
     let mut given = Vec::new();
-    let mut are_wrong = false;
+    let mut wrong: Vec<String> = Vec::new();
     table.named("params", |mut named| {
         let name = named.name().to_owned();
         let Some(param) = workflow.params.iter().find(|param| param.name == name) else {
@@ -73,7 +73,6 @@ fn take_params(table: &mut Table<'_, '_>, workflow: &Workflow) -> Map<String, Js
                 "the workflow has no parameter",
                 workflow.params.iter().map(|param| param.name.as_str()),
             );
-            are_wrong = true;
             return;
         };
         let Some(value) = named.value() else { return };
@@ -84,20 +83,19 @@ fn take_params(table: &mut Table<'_, '_>, workflow: &Workflow) -> Map<String, Js
                 for error in errors {
                     named.refuse_value(format!("`{name}` has a wrong value"), reason(&error));
                 }
-                are_wrong = true;
+                wrong.push(name);
             }
         }
     });
-    match params::bind(&workflow.params, given) {
-        Ok(bound) => bound,
-        Err(errors) if !are_wrong => {
-            for error in errors {
-                table.refuse_key("params", error.to_string(), "give it a value in [case.params]");
-            }
-            Map::new()
+    params::bind(&workflow.params, given).unwrap_or_else(|errors| {
+        // A value that was reported is not missing.
+        let is_new =
+            |error: &ParamError| !matches!(error, ParamError::Missing { name, .. } if wrong.contains(name));
+        for error in errors.into_iter().filter(is_new) {
+            table.refuse_key("params", error.to_string(), "give it a value in [case.params]");
         }
-        Err(_reported) => Map::new(),
-    }
+        Map::new()
+    })
 }
 
 fn reason(error: &ParamError) -> String {
