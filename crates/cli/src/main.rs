@@ -45,12 +45,9 @@ fn main() -> ExitCode {
 
 fn execute(cli: Cli) -> Result<(), Failure> {
     let global = cli.global;
-    // `worker` and `serve` start the log themselves, with the format of their own options.
-    match &cli.command {
-        Command::Worker(_) | Command::Serve(_) => {}
-        // The engines of its cases are ended on purpose.
-        Command::Test(_) => logging::start("off", LogFormat::Text),
-        _others => logging::start("warn", LogFormat::Text),
+    // These start the log themselves: `worker` and `serve` with the format of their own options.
+    if !matches!(cli.command, Command::Worker(_) | Command::Serve(_) | Command::Test(_)) {
+        logging::start("warn", LogFormat::Text);
     }
     match cli.command {
         Command::Run(args) => run::execute(&global, &args),

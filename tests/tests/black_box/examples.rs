@@ -344,7 +344,7 @@ fn params_reach_the_jobs_with_their_types() {
     assert!(shown[1].contains("KiB in all"), "{shown:?}");
     let half = format!("{:.1} are the bytes times 0.5", total / 2.0);
     assert!(shown[1].contains(&half), "{half:?} is not in {shown:?}");
-    assert_eq!(shown[2], "the first of 2: approval.toml");
+    assert_eq!(shown[2], "the first of 2: approval.test.toml");
     assert_clean(&sandbox);
 }
 

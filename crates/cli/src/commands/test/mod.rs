@@ -9,8 +9,9 @@ use clap::Args;
 use windlass_testing::{Case, CaseError, Crashes, Observed, Subject, check, crash_everywhere, run};
 use windlass_views::{CrashDifferenceView, CrashesView, DifferenceView, RepeatedView, TestedCase};
 
-use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::arguments::{GlobalOptions, LogFormat, OutputFormat};
 use crate::error::Failure;
+use crate::logging;
 use crate::output::{self, Output};
 use crate::stderr;
 use crate::text::values::counted;
@@ -52,6 +53,8 @@ Exit codes: 0 all cases passed, 1 a case failed, 2 a file is invalid.";
 
 /// Runs all cases of all files.
 pub(crate) fn execute(global: &GlobalOptions, args: &TestArgs) -> Result<(), Failure> {
+    // The engines of the cases are ended on purpose.
+    logging::start("off", LogFormat::Text);
     let tests = load_all(&args.files)?;
     let mut cases = Vec::new();
     for test in &tests {
