@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value as Json;
 use windlass_engine::JobStatus;
 use windlass_workflow::kinds::http::Method;
 use windlass_workflow::{Action, Job, OnInterrupt};
@@ -113,13 +114,9 @@ impl Found {
         disturbed: &Observed,
         commit: u64,
     ) {
-        for (name, job) in &disturbed.jobs {
-            let before = undisturbed.jobs.get(name);
-            let more_attempts = job.attempts > before.map_or(0, |before| before.attempts);
-            if more_attempts && job.interruptions > 0 {
-                self.repeated.insert(without_items(name));
-            }
-        }
+        let again =
+            disturbed.jobs.iter().filter(|(_, job)| job.interrupted > 0 && job.attempts > job.interrupted);
+        self.repeated.extend(again.map(|(name, _)| without_items(name)));
         let left = left_to_a_person(jobs, disturbed);
         if !left.is_empty() {
             // Such a run waits for a person, so it is not to end like the undisturbed one.
@@ -132,19 +129,21 @@ impl Found {
         }
         let names: BTreeSet<&String> = undisturbed.jobs.keys().chain(disturbed.jobs.keys()).collect();
         for name in names {
-            self.compare_job(name, undisturbed.jobs.get(name), disturbed.jobs.get(name), commit);
+            let (before, after) = (undisturbed.jobs.get(name), disturbed.jobs.get(name));
+            self.compare_job(jobs, name, before, after, commit);
         }
     }
 
     fn compare_job(
         &mut self,
+        jobs: &WorkflowJobs<'_>,
         name: &str,
         undisturbed: Option<&ObservedJob>,
         disturbed: Option<&ObservedJob>,
         commit: u64,
     ) {
         let status = |job: Option<&ObservedJob>| job.map_or("none".to_owned(), |job| job.status.to_string());
-        let output = |job: Option<&ObservedJob>| output_text(job.and_then(|job| job.output.as_ref()));
+        let output = |job: Option<&ObservedJob>| output_text(timeless(jobs, name, job).as_ref());
         let error = || disturbed.and_then(|job| job.error.clone());
         let (before, after) = (status(undisturbed), status(disturbed));
         if before != after {
@@ -159,10 +158,10 @@ impl Found {
             return;
         }
         // An interrupted attempt is repeated, and that is all.
-        let most = undisturbed.attempts + disturbed.interruptions;
-        if !(undisturbed.attempts..=most).contains(&disturbed.attempts) {
-            let (before, after) = (undisturbed.attempts.to_string(), disturbed.attempts.to_string());
-            self.note(Some(name), "attempts", before, after, error(), commit);
+        let (before, after) = (undisturbed.attempts, disturbed.attempts - disturbed.interrupted);
+        if before != after {
+            let after = format!("{after} and {} interrupted", disturbed.interrupted);
+            self.note(Some(name), "attempts", before.to_string(), after, error(), commit);
         }
     }
 
@@ -182,11 +181,25 @@ impl Found {
     }
 }
 
+/// The output of a job without the instants in it: after a crash the same happens later.
+fn timeless(jobs: &WorkflowJobs<'_>, name: &str, job: Option<&ObservedJob>) -> Option<Json> {
+    let mut output = job?.output.clone()?;
+    let instant = match &jobs.find(name)?.action {
+        Action::Approval(_) => "at",
+        Action::WaitFor(_) => "received_at",
+        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::Call(_) => return Some(output),
+    };
+    if let Some(fields) = output.as_object_mut() {
+        fields.remove(instant);
+    }
+    Some(output)
+}
+
 /// The jobs of a disturbed run that were interrupted, and may not be repeated without a person.
 fn left_to_a_person(jobs: &WorkflowJobs<'_>, disturbed: &Observed) -> Vec<String> {
     let is_left = |name: &str, job: &ObservedJob| {
         let on_interrupt = jobs.find(name).map(|job| job.on_interrupt);
-        job.status == JobStatus::Failed && job.interruptions > 0 && on_interrupt == Some(OnInterrupt::Fail)
+        job.status == JobStatus::Failed && job.interrupted > 0 && on_interrupt == Some(OnInterrupt::Fail)
     };
     let left = disturbed.jobs.iter().filter(|(name, job)| is_left(name, job));
     left.map(|(name, _)| without_items(name)).collect()

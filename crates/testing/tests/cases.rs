@@ -194,3 +194,47 @@ fn jobs_run_side_by_side_by_the_clock_of_the_case() {
                 c.attempts = [{ takes = '1h' }]\n";
     assert_eq!(observe(workflow, case).took_ms, 4 * 3_600_000);
 }
+
+#[test]
+fn jobs_of_called_workflows_have_fakes_and_outputs_are_compared() {
+    let workflow = r#"
+        name = "w"
+        outputs = { rows = "jobs.each.output" }
+        [jobs.each]
+        for_each = ["a", "b"]
+        workflow = "copy"
+        params = { table = "{{ item }}" }
+        [workflows.copy]
+        params = { table = {} }
+        outputs = "jobs.count.output"
+        [workflows.copy.jobs.count]
+        run = "count"
+        output = "json"
+        [workflows.copy.jobs.go]
+        needs = ["count"]
+        approval = { prompt = "{{ params.table }}?" }
+    "#
+    .replace("outputs = \"jobs.count.output\"", "outputs = { rows = \"jobs.count.output\" }");
+    let case = r#"
+        [[case]]
+        name = "x"
+        [case.jobs."each/count"]
+        attempts = [{ output = 3, takes = "1m" }]
+        [case.jobs."each[1]/count"]
+        attempts = [{ output = 4, takes = "5m" }]
+        [case.approvals."each[0]/go"]
+        after = "1h"
+        [case.approvals."each[1]/go"]
+        after = "1m"
+        [case.expect.jobs]
+        "each[1]/count" = "SUCCESSFUL"
+        [case.expect.outputs]
+        rows = [{ rows = 3 }, { rows = 5 }]
+    "#;
+    let TestedCase { observed, differences, .. } = tested(&workflow, case);
+    assert_eq!(observed.took_ms, 61 * 60_000);
+    assert_eq!(differences.len(), 1, "{differences:?}");
+    assert_eq!(differences[0].actual, r#"[{"rows":3},{"rows":4}]"#);
+    let crashes = support::crashes(&workflow, &case.replace("rows = 5", "rows = 4"));
+    assert_eq!(crashes.differences, []);
+}

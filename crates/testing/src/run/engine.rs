@@ -198,7 +198,7 @@ impl Engine {
         }
         for (job_id, name) in self.waiting_approvals()? {
             let is_due = self.world.decision_at(&name).is_some_and(|at_ms| at_ms <= now_ms);
-            let Some(approval) = self.world.case().approvals.get(&name).filter(|_approval| is_due) else {
+            let Some(approval) = self.world.approval(&name).filter(|_approval| is_due) else {
                 continue;
             };
             self.store.jobs().decide_approval(job_id, approval.verdict.clone())?;

@@ -66,8 +66,8 @@ pub struct ObservedJob {
     pub error: Option<String>,
     /// How many of its attempts began.
     pub attempts: i64,
-    /// How many of its attempts were interrupted by the end of the engine.
-    pub interruptions: i64,
+    /// How many of these were interrupted by the end of the engine, so that the job began again or failed.
+    pub interrupted: i64,
 }
 
 /// Why a case could not be run.

@@ -1,6 +1,6 @@
 //! Reads what became of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{Result, WaitsFor};
 
@@ -26,16 +26,25 @@ pub(super) fn observe(
         for row in rows {
             let name = engine.name(row.id)?;
             let output = row.output.as_deref().and_then(|json| serde_json::from_str(json).ok());
-            let attempts = world.begun(&name);
-            let (status, error, interruptions) = (row.status, row.last_error, row.interruptions);
+            let begun = world.begun(&name);
+            let interrupted = if row.interruptions > 0 { interrupted(engine, row.id, &begun)? } else { 0 };
+            let attempts = begun.len() as i64;
+            let (status, error) = (row.status, row.last_error);
             // The last run of a job that calls a workflow counts.
-            jobs.insert(name, ObservedJob { status, output, error, attempts, interruptions });
+            jobs.insert(name, ObservedJob { status, output, error, attempts, interrupted });
         }
     }
     let outputs = engine.store().runs().outputs(run.id)?;
     let took_ms = run.finished_at.unwrap_or_else(|| world.clock().now_ms()) - world.case().now_ms;
     let without_fake = world.without_fake();
     Ok(Observed { status: run.status, took_ms, jobs, outputs, without_fake, stuck, commits })
+}
+
+/// How many of the attempts that have begun were interrupted.
+fn interrupted(engine: &Engine, job_id: i64, begun: &BTreeSet<(i64, i64)>) -> Result<i64> {
+    let recorded = engine.store().jobs().attempts(job_id)?;
+    let interrupted = recorded.iter().filter(|attempt| attempt.outcome == "interrupted");
+    Ok(interrupted.filter(|attempt| begun.contains(&(job_id, attempt.attempt))).count() as i64)
 }
 
 /// The run of the case and the runs below it.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_engine::Clock;
 use windlass_worker::{FakeEnd, HowItEnds};
 
-use crate::file::{Case, Event, FakeAttempt, Others, without_items};
+use crate::file::{Approval, Case, Event, FakeAttempt, Others, without_items};
 
 /// The world around the engine of a case.
 pub(super) struct World {
@@ -21,8 +21,8 @@ struct State {
     ends: HashMap<(i64, i64), FakeEnd>,
     /// How far the fakes of a job are used, by its name.
     progress: BTreeMap<String, Progress>,
-    /// How many attempts of a job have begun, by its name.
-    begun: BTreeMap<String, i64>,
+    /// The attempts of a job that have begun, by its name: the ids of its row, and their numbers.
+    begun: BTreeMap<String, BTreeSet<(i64, i64)>>,
     without_fake: BTreeSet<String>,
     /// How many of the events of the case were sent. They are sorted by their time.
     sent: usize,
@@ -78,7 +78,7 @@ impl World {
         let number = self.state().progress.entry(name.to_owned()).or_default().next(key.0, ended);
         let FakeAttempt { takes_ms, end } = self.fake(name, number);
         let mut state = self.state();
-        *state.begun.entry(name.to_owned()).or_default() += 1;
+        state.begun.entry(name.to_owned()).or_default().insert(key);
         let (takes_ms, end) = match longest_ms {
             Some(longest_ms) if takes_ms >= longest_ms => {
                 (longest_ms, FakeEnd { how: HowItEnds::NoAnswer, error: None, ..end })
@@ -129,9 +129,14 @@ impl World {
         self.state().sent += 1;
     }
 
+    /// What the case decides about an approval: that of the item, or that of its group.
+    pub(super) fn approval(&self, name: &str) -> Option<&Approval> {
+        self.case.approvals.get(name).or_else(|| self.case.approvals.get(&without_items(name)))
+    }
+
     /// A job waits for an approval. Returns when the case decides about it, if it does and did not yet.
     pub(super) fn decision_at(&self, name: &str) -> Option<i64> {
-        let approval = self.case.approvals.get(name)?;
+        let approval = self.approval(name)?;
         let now_ms = self.clock.now_ms();
         let mut state = self.state();
         let asked_at_ms = *state.asked_at_ms.entry(name.to_owned()).or_insert(now_ms);
@@ -142,8 +147,9 @@ impl World {
         self.state().decided.insert(name.to_owned());
     }
 
-    pub(super) fn begun(&self, name: &str) -> i64 {
-        self.state().begun.get(name).copied().unwrap_or(0)
+    /// The attempts of a job that have begun.
+    pub(super) fn begun(&self, name: &str) -> BTreeSet<(i64, i64)> {
+        self.state().begun.get(name).cloned().unwrap_or_default()
     }
 
     pub(super) fn without_fake(&self) -> BTreeSet<String> {
