@@ -13,7 +13,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::arguments::GlobalOptions;
 use crate::commands::{
     apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, test,
+    logs, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, test,
     validate, watch, why, worker, workflows,
 };
 use crate::output;
@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     Validate(validate::ValidateArgs),
     Test(test::TestArgs),
+    Plan(plan::PlanArgs),
     Fmt(fmt::FmtArgs),
     Schema(schema::SchemaArgs),
     Graph(graph::GraphArgs),
@@ -88,7 +89,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Control", &["cancel", "retry", "rerun", "signal", "approve", "reject", "enqueue", "queue", "schedule"]),
     (
         "Write workflows",
-        &["init", "validate", "test", "fmt", "schema", "graph", "import", "apply", "workflows"],
+        &["init", "validate", "plan", "test", "fmt", "schema", "graph", "import", "apply", "workflows"],
     ),
     ("Maintain", &["doctor", "bench", "db", "completions"]),
 ];

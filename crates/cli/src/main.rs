@@ -28,7 +28,7 @@ use crate::arguments::LogFormat;
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, test,
+    logs, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, test,
     validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
@@ -72,6 +72,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Enqueue(args) => enqueue::execute(&global, args),
         Command::Queue(args) => queue::execute(&global, &args),
         Command::Validate(args) => validate::execute(&global, &args),
+        Command::Plan(args) => plan::execute(&global, &args),
         Command::Test(args) => test::execute(&global, &args),
         Command::Fmt(args) => fmt::execute(&args),
         Command::Schema(args) => schema::execute(&args),

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::{Map, Value as Json};
 use windlass_engine::store::NewRun;
 use windlass_workflow::{Colour, Report, Source, SubsetError, Workflow, limits};
 
@@ -20,9 +21,9 @@ pub(crate) use parameters::{describe as describe_param, invalid as invalid_param
 /// The longest run key, in bytes.
 const MAX_RUN_KEY_BYTES: usize = 500;
 
-/// The arguments of `run` and `submit`.
+/// A workflow and its parameters.
 #[derive(Debug, Args)]
-pub(crate) struct SubmissionArgs {
+pub(crate) struct WorkflowArgs {
     /// A workflow file, TOML, YAML or JSON, or the name of a registered workflow
     #[arg(value_name = "FILE|NAME")]
     workflow: PathBuf,
@@ -34,6 +35,13 @@ pub(crate) struct SubmissionArgs {
     /// A JSON, TOML or YAML file with parameters; -p overrides the file
     #[arg(long, value_name = "FILE")]
     params_file: Option<PathBuf>,
+}
+
+/// The arguments of `run` and `submit`.
+#[derive(Debug, Args)]
+pub(crate) struct SubmissionArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
 
     /// Run only this job, without the jobs that it needs. Handlers are left out
     #[arg(long, value_name = "JOB")]
@@ -91,18 +99,30 @@ fn load_alone(path: &Path, origin: PathOrigin) -> Result<Workflow, LoadError> {
 impl SubmissionArgs {
     /// Reads the workflow from the file, or else from the registered workflow of that name.
     pub(crate) fn read(&self, global: &GlobalOptions) -> Result<NewRun, Failure> {
-        let (workflow, dir) = if self.workflow.exists() {
-            let workflow = load(&self.workflow, PathOrigin::Named).map_err(|error| error.failure())?;
-            (workflow, Some(folder_of(&self.workflow)?))
-        } else {
-            self.registered(global)?
-        };
+        let (workflow, dir) = self.workflow.read(global)?;
         let workflow = match &self.only {
             Some(job) => part_of(&workflow, job, self.with_upstream)?,
             None => workflow,
         };
-        let params = parameters::bind(&workflow, &self.params, self.params_file.as_deref())?;
+        let params = self.workflow.bind(&workflow)?;
         Ok(NewRun { workflow, params, dir, run_key: self.run_key.clone(), occasion: None })
+    }
+}
+
+impl WorkflowArgs {
+    /// Reads the workflow from the file, or else from the registered workflow of that name. Also gives the folder against
+    /// which its jobs resolve relative paths.
+    pub(crate) fn read(&self, global: &GlobalOptions) -> Result<(Workflow, Option<String>), Failure> {
+        if self.workflow.exists() {
+            let workflow = load(&self.workflow, PathOrigin::Named).map_err(|error| error.failure())?;
+            return Ok((workflow, Some(folder_of(&self.workflow)?)));
+        }
+        self.registered(global)
+    }
+
+    /// The values of the workflow's parameters.
+    pub(crate) fn bind(&self, workflow: &Workflow) -> Result<Map<String, Json>, Failure> {
+        parameters::bind(workflow, &self.params, self.params_file.as_deref())
     }
 
     fn registered(&self, global: &GlobalOptions) -> Result<(Workflow, Option<String>), Failure> {

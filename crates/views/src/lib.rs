@@ -7,6 +7,7 @@
 mod file;
 mod job;
 mod log;
+mod plan;
 mod queue;
 mod run;
 mod schedule;
@@ -20,6 +21,7 @@ mod workflow_changes;
 pub use file::{FileError, ValidatedFile};
 pub use job::{AttemptView, InspectedJob, JobView, names_of_needed_jobs};
 pub use log::LogView;
+pub use plan::{CriticalPathView, PastRunView, PlanView, PlannedJobView, PlannedSecretView};
 pub use queue::QueueView;
 pub use run::{InspectedRun, JobCountsView, RunView, SubmittedView, needed_jobs_of_run};
 pub use schedule::{

@@ -28,6 +28,7 @@ mod lower;
 pub mod model;
 mod names;
 pub mod params;
+pub mod plan;
 pub mod report;
 pub mod schedule;
 pub mod schema;

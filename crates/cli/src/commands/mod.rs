@@ -15,6 +15,7 @@ pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod jobs;
 pub(crate) mod logs;
+pub(crate) mod plan;
 pub(crate) mod queue;
 pub(crate) mod rerun;
 pub(crate) mod resume;

@@ -106,7 +106,8 @@ impl Expression {
         }
     }
 
-    fn lookups(&self) -> Vec<Lookup> {
+    /// The names that the expression reads.
+    pub(crate) fn lookups(&self) -> Vec<Lookup> {
         lookups(&self.text).unwrap_or_default()
     }
 

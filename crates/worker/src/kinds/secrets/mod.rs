@@ -14,6 +14,7 @@ use std::path::Path;
 use serde_json::{Map, Value as Json};
 use windlass_engine::transition::Outcome;
 use windlass_system::shortage::is_shortage;
+use windlass_workflow::model::{Secret, SecretSource};
 use windlass_workflow::secrets::JobSecret;
 
 use crate::handler::{Attempt, Masker, SECRET_MIN_CHARS, StopCause, failed, failed_for_good};
@@ -21,6 +22,33 @@ use source::{Missing, Worker};
 
 /// Bytes of the value of a secret, at most.
 pub(crate) const SECRET_MAX_BYTES: usize = 64 * 1024;
+
+/// Whether a worker in this process would find the value of a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretPresence {
+    /// It would.
+    Found,
+    /// A program gives the value, and it was not started.
+    NotTried,
+    /// It would not, and this is why.
+    Missing(String),
+}
+
+/// Looks for the value of a secret as an attempt in this process would. `dir` is the folder of the workflow file.
+#[must_use]
+pub fn look_for_secret(secret: &Secret, dir: Option<&Path>) -> SecretPresence {
+    let not_started = |_: &[String]| Err(Missing::Unusable(String::new()));
+    let worker = Worker { variable: &|name| std::env::var_os(name), output: &not_started, dir };
+    if matches!(secret.source, SecretSource::Command(_)) {
+        return SecretPresence::NotTried;
+    }
+    match worker.find(&secret.name, &secret.source).and_then(check) {
+        Ok(_value) => SecretPresence::Found,
+        Err(Missing::Unusable(why) | Missing::Failed(why)) => SecretPresence::Missing(why),
+        Err(Missing::Io(what, error)) => SecretPresence::Missing(format!("{what}: {error}")),
+        Err(Missing::Stopped(_cause)) => SecretPresence::NotTried,
+    }
+}
 
 /// The values of the secrets that one job names.
 #[derive(Default)]

@@ -1,0 +1,114 @@
+//! `windlass plan`: what a run would do. It writes nothing.
+
+mod path;
+mod text;
+mod times;
+
+use std::path::Path;
+
+use clap::Args;
+use serde_json::{Map, Value as Json, json};
+use windlass_views::{PlanView, PlannedJobView, PlannedSecretView};
+use windlass_worker::{SecretPresence, look_for_secret};
+use windlass_workflow::kinds::sleep::Wake;
+use windlass_workflow::model::Secret;
+use windlass_workflow::plan::{Forecast, Items, PlannedJob, plan};
+use windlass_workflow::{Action, Job, RunHandler, Workflow};
+
+use crate::arguments::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::submission::WorkflowArgs;
+use times::PastTimes;
+
+/// Show what a run would do: the order, conditions, items, secrets, times
+///
+/// Nothing is written, and no job is executed. The times are those of the last 10 runs, if there is a database.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass plan nightly.toml -p mode=full
+  windlass plan nightly.toml -o json | jq '.jobs[] | select(.forecast == \"skipped\")'";
+
+/// Shows the plan.
+pub(crate) fn execute(global: &GlobalOptions, args: &PlanArgs) -> Result<(), Failure> {
+    let (workflow, dir) = args.workflow.read(global)?;
+    let params = args.workflow.bind(&workflow)?;
+    let past = match Database::if_exists(global)? {
+        Some(database) => PastTimes::read(&database, &workflow.name)?,
+        None => PastTimes::default(),
+    };
+    let view = view(&workflow, &params, dir.as_deref().map(Path::new), past);
+    Output { format: global.output }.object(&view, text::plan)
+}
+
+fn view(workflow: &Workflow, params: &Map<String, Json>, dir: Option<&Path>, past: PastTimes) -> PlanView {
+    let planned = plan(workflow, params);
+    let mut jobs: Vec<PlannedJobView> = planned.iter().map(|planned| job_view(workflow, planned)).collect();
+    for job in &mut jobs {
+        job.duration_ms = past.median_ms(&job.name);
+    }
+    let critical_path =
+        path::critical(workflow, &planned, |job| past.median_ms(&job.name).or_else(|| sleep_ms(job, params)));
+    let secrets = workflow.secrets.iter().map(|secret| secret_view(secret, dir)).collect();
+    PlanView { workflow: workflow.name.clone(), jobs, secrets, runs: past.runs, critical_path }
+}
+
+/// How long a job sleeps, if its params say it.
+fn sleep_ms(job: &Job, params: &Map<String, Json>) -> Option<i64> {
+    let Action::Sleep(sleep) = &job.action else { return None };
+    match sleep.wake(&json!({ "params": params })) {
+        Ok(Wake::After(sleep_ms)) => Some(sleep_ms),
+        Ok(Wake::At(_)) | Err(_) => None,
+    }
+}
+
+fn job_view(workflow: &Workflow, planned: &PlannedJob) -> PlannedJobView {
+    let job = &workflow.jobs[planned.index];
+    let (forecast, reason) = match &planned.forecast {
+        Forecast::Runs => ("runs", None),
+        Forecast::Undecided => {
+            ("undecided", job.condition.as_ref().map(|condition| condition.text().to_owned()))
+        }
+        Forecast::Skipped(why) => ("skipped", Some(why.clone())),
+        Forecast::Fails(why) => ("fails", Some(why.clone())),
+    };
+    let (forecast, reason, items) = match &planned.items {
+        Items::Fails(why) if forecast == "runs" => ("fails", Some(why.clone()), None),
+        Items::Fails(_) | Items::None | Items::Unknown => (forecast, reason, None),
+        Items::Count(items) => (forecast, reason, Some(*items)),
+    };
+    let calls = match &job.action {
+        Action::Call(call) => Some(call.workflow.clone()),
+        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
+            None
+        }
+    };
+    PlannedJobView {
+        name: job.name.clone(),
+        kind: job.action.kind(),
+        needs: job.needs.iter().map(|needed| workflow.jobs[*needed].name.clone()).collect(),
+        handler: job.handler.map(RunHandler::key),
+        forecast,
+        reason,
+        items,
+        calls,
+        duration_ms: None,
+    }
+}
+
+fn secret_view(secret: &Secret, dir: Option<&Path>) -> PlannedSecretView {
+    let (found, reason) = match look_for_secret(secret, dir) {
+        SecretPresence::Found => (Some(true), None),
+        SecretPresence::NotTried => (None, None),
+        SecretPresence::Missing(why) => (Some(false), Some(why)),
+    };
+    PlannedSecretView { name: secret.name.clone(), found, reason }
+}

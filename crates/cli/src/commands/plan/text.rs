@@ -1,0 +1,90 @@
+//! The plan for people.
+
+use windlass_views::{PlanView, PlannedJobView};
+
+use super::times::median;
+use crate::text::style::{DIM, RED, YELLOW, headline, paint};
+use crate::text::table::{Column, Table, stdout_width};
+use crate::text::time::duration;
+use crate::text::values::counted;
+
+/// The width of a line if it goes to no terminal.
+const COLUMNS: usize = 400;
+/// The most jobs of the critical path that are shown.
+const PATH_SHOWN: usize = 12;
+
+/// The plan as a table, and lines below it.
+pub(super) fn plan(view: &PlanView) -> String {
+    let width = stdout_width();
+    let columns = [
+        Column::Left("JOB"),
+        Column::Left("KIND"),
+        Column::Optional("NEEDS"),
+        Column::Right("ITEMS"),
+        Column::Right("TIME"),
+        Column::Shrinking("NOTE"),
+    ];
+    let mut table = Table::new(&columns);
+    for job in &view.jobs {
+        table.row([
+            job.name.clone(),
+            job.calls.as_ref().map_or_else(|| job.kind.to_owned(), |calls| format!("{} {calls}", job.kind)),
+            job.needs.join(", "),
+            items(job),
+            job.duration_ms.map(duration).unwrap_or_default(),
+            note(job),
+        ]);
+    }
+    let mut lines = vec![heading(view), table.render(width).trim_end().to_owned()];
+    let mut line = |text: String| lines.push(headline(&text, width.unwrap_or(COLUMNS)));
+    for secret in &view.secrets {
+        match (secret.found, &secret.reason) {
+            (Some(false), Some(reason)) => line(format!("secret {} is missing: {reason}", secret.name)),
+            (None, _) => line(format!("secret {} is given by a program, which was not started", secret.name)),
+            (Some(_), _) => {}
+        }
+    }
+    if let Some(past) = past(view) {
+        line(past);
+    }
+    if let Some(path) = &view.critical_path {
+        let more = if path.jobs.len() > PATH_SHOWN { " → …" } else { "" };
+        let shown: Vec<&str> = path.jobs.iter().take(PATH_SHOWN).map(String::as_str).collect();
+        let took = duration(path.duration_ms);
+        line(format!("critical path, about {took}: {}{more}", shown.join(" → ")));
+    }
+    lines.join("\n")
+}
+
+fn heading(view: &PlanView) -> String {
+    let handlers = view.jobs.iter().filter(|job| job.handler.is_some()).count();
+    let jobs = counted((view.jobs.len() - handlers) as i64, "job", "jobs");
+    match handlers as i64 {
+        0 => format!("{}: {jobs}", view.workflow),
+        handlers => format!("{}: {jobs}, {}", view.workflow, counted(handlers, "handler", "handlers")),
+    }
+}
+
+fn items(job: &PlannedJobView) -> String {
+    job.items.map(|items| items.to_string()).unwrap_or_default()
+}
+
+fn note(job: &PlannedJobView) -> String {
+    let reason = job.reason.as_deref().unwrap_or_default();
+    let handler = job.handler.map(|handler| paint(DIM, handler));
+    let forecast = match job.forecast {
+        "skipped" => Some(paint(YELLOW, format!("skipped: {reason}"))),
+        "fails" => Some(paint(RED, format!("fails: {reason}"))),
+        "undecided" => Some(format!("if {reason}")),
+        _runs => None,
+    };
+    [handler, forecast].into_iter().flatten().collect::<Vec<String>>().join("  ")
+}
+
+fn past(view: &PlanView) -> Option<String> {
+    let times: Vec<i64> = view.runs.iter().filter_map(|run| run.duration_ms).collect();
+    let listed: Vec<String> = times.iter().map(|ms| duration(*ms)).collect();
+    let middle = duration(median(times)?);
+    let runs = counted(listed.len() as i64, "run", "runs");
+    Some(format!("last {runs}, median {middle}: {}", listed.join(", ")))
+}

@@ -1,0 +1,72 @@
+//! What a run would do, as JSON.
+
+use serde::Serialize;
+
+/// What a run of a workflow would do.
+#[derive(Debug, Serialize)]
+pub struct PlanView {
+    /// The workflow.
+    pub workflow: String,
+    /// The jobs in an order in which they can be executed. The handlers come last.
+    pub jobs: Vec<PlannedJobView>,
+    /// The secrets of the workflow.
+    pub secrets: Vec<PlannedSecretView>,
+    /// The last runs that have ended, the newest first.
+    pub runs: Vec<PastRunView>,
+    /// The jobs that take longest one after the other, by the times of the last runs.
+    pub critical_path: Option<CriticalPathView>,
+}
+
+/// A job of a run that has not started.
+#[derive(Debug, Serialize)]
+pub struct PlannedJobView {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// The jobs that it needs.
+    pub needs: Vec<String>,
+    /// The table for the end of a run that it belongs to.
+    pub handler: Option<&'static str>,
+    /// `runs`, `undecided`, `skipped` or `fails`.
+    pub forecast: &'static str,
+    /// Why it is skipped, fails, or is undecided.
+    pub reason: Option<String>,
+    /// How many items it has; null if it has no items, or if a job of the run gives them.
+    pub items: Option<usize>,
+    /// The workflow that it calls.
+    pub calls: Option<String>,
+    /// The median of its times in the last runs.
+    pub duration_ms: Option<i64>,
+}
+
+/// A secret of the workflow.
+#[derive(Debug, Serialize)]
+pub struct PlannedSecretView {
+    /// Its name.
+    pub name: String,
+    /// Whether a worker in this process would find it; null if a program gives it.
+    pub found: Option<bool>,
+    /// Why it would not be found.
+    pub reason: Option<String>,
+}
+
+/// A run that has ended.
+#[derive(Debug, Serialize)]
+pub struct PastRunView {
+    /// Its id.
+    pub run_id: i64,
+    /// Its state.
+    pub status: &'static str,
+    /// How long it took.
+    pub duration_ms: Option<i64>,
+}
+
+/// The jobs that take longest one after the other.
+#[derive(Debug, Serialize)]
+pub struct CriticalPathView {
+    /// Their names.
+    pub jobs: Vec<String>,
+    /// Their times together.
+    pub duration_ms: i64,
+}
