@@ -63,8 +63,6 @@ struct JobTable<'t, 's> {
     skip_if: Option<Expression>,
     repeat: Option<Box<Repetition>>,
     deadline_ms: Option<i64>,
-    /// Where the job has `deadline`.
-    deadline: Option<Span>,
     /// Where `retry` has an `if` of its own.
     retry_condition: Option<Span>,
     settings: Settings,
@@ -85,7 +83,6 @@ pub(super) fn read<'t, 's>(
         None => table.action_is_wrong = true,
     }
     check_when(&table, findings);
-    check_deadline(&table, findings);
     let mut unresolved = complete(entry, table, defaults, findings);
     unresolved.job.handler = handler;
     if handler.is_some() && !unresolved.job.action.is_wait() {
@@ -131,7 +128,6 @@ fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &m
         }
         "deadline" => {
             table.deadline_ms = expect::duration_ms(entry, ShortestDuration::OneMillisecond, findings);
-            table.deadline = Some(entry.key_span.clone());
         }
         name if kinds::is_key(name) => table.of_kinds.push(entry),
         _ => {
@@ -220,7 +216,7 @@ fn complete<'t, 's>(
 }
 
 /// The keys of a job that are about its worker, or about what its process gave.
-const KEYS_OF_WORKERS: [&str; 12] = [
+const KEYS_OF_WORKERS: [&str; 11] = [
     "queue",
     "priority",
     "on_interrupt",
@@ -232,7 +228,6 @@ const KEYS_OF_WORKERS: [&str; 12] = [
     "success_if",
     "skip_if",
     "repeat",
-    "deadline",
 ];
 
 /// Reports keys without effect in a job that starts runs.
@@ -277,17 +272,6 @@ fn refuse_keys_of_attempts(job: &Entry<'_>, findings: &mut Findings) {
 fn capabilities(requirements: Option<&[Requirement]>) -> Vec<String> {
     let requirements = requirements.unwrap_or_default();
     requirements.iter().map(|requirement| requirement.capability.clone()).collect()
-}
-
-/// The items of a job end on their own, so nothing would end them at a deadline of the job.
-fn check_deadline(table: &JobTable<'_, '_>, findings: &mut Findings) {
-    if let Some(span) = &table.deadline
-        && table.has_items == HasItems::Yes
-    {
-        let message = "this version does not support `deadline` in a job with `for_each`";
-        findings
-            .push(Finding::new(span.clone(), message).help("write a `timeout`, which is that of each item"));
-    }
 }
 
 /// `when` says what the needed jobs must be, so there must be one.
