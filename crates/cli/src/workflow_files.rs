@@ -281,6 +281,7 @@ mod tests {
             ("a/c.json", r#"{"jobs": {"a": {"run": "true"}}}"#),
             ("d.yaml", "jobs: { a: { run: x } }"),
             ("e.yml", "jobs: { a: { run: x } }"),
+            ("b.test.toml", "case = []"),
             (".hidden.toml", JOB),
             (".git/x.toml", JOB),
             ("windlass.toml", "threads = 1"),

@@ -238,3 +238,27 @@ fn jobs_of_called_workflows_have_fakes_and_outputs_are_compared() {
     let crashes = support::crashes(&workflow, &case.replace("rows = 5", "rows = 4"));
     assert_eq!(crashes.differences, []);
 }
+
+#[test]
+fn each_round_of_a_repetition_is_an_attempt() {
+    let workflow = r#"
+        name = "w"
+        [jobs.poll]
+        run = "poll"
+        output = "text"
+        repeat = { until = "output == 'done'", every = "30s", max = 5 }
+    "#;
+    let case = r#"
+        [[case]]
+        name = "x"
+        [case.jobs.poll]
+        attempts = [{ output = "busy" }, { output = "busy" }, { output = "done" }]
+        [case.expect.jobs]
+        poll = { status = "SUCCESSFUL", output = "done", attempts = 3 }
+    "#;
+    let TestedCase { observed, differences, .. } = tested(workflow, case);
+    assert_eq!((differences, observed.took_ms), (vec![], 60_000));
+    assert_eq!(support::crashes(workflow, case).differences, []);
+    let never = case.replace(r#", { output = "done" }"#, "");
+    assert_eq!(observe(workflow, &never).jobs["poll"].status, JobStatus::Failed);
+}

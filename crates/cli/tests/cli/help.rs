@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 30] = [
+const VERBS: [&str; 31] = [
     "bench",
     "doctor",
     "run",
@@ -27,6 +27,7 @@ const VERBS: [&str; 30] = [
     "schedule",
     "init",
     "validate",
+    "plan",
     "test",
     "fmt",
     "schema",

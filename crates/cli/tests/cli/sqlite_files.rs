@@ -230,3 +230,22 @@ fn vacuum_returns_space() {
         .fails(2, &["windlass.db cannot be rewritten: worker 2 is alive", "without --full"]);
     bench.windlass(&["db", "check"]).code(0);
 }
+
+#[test]
+fn a_plan_commits_nothing_and_leaves_every_byte() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    let bytes = || fs::read(bench.path("windlass.db")).unwrap();
+    let before = bytes();
+    bench.windlass(&["plan", "good.toml"]).code(0).says(&["last 1 run, median"]);
+    assert!(bytes() == before, "the file was changed");
+    // The number that SQLite gives to a connection changes with each commit of another one.
+    let connection = rusqlite::Connection::open(bench.path("windlass.db")).unwrap();
+    let version = || connection.query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0)).unwrap();
+    let before = version();
+    bench.windlass(&["plan", "good.toml"]).code(0);
+    assert_eq!(version(), before);
+    bench.windlass(&["submit", "good.toml"]).code(0);
+    assert_ne!(version(), before, "a verb that writes is noticed");
+}

@@ -18,6 +18,8 @@ use super::world::World;
 
 /// The lease of the worker, in milliseconds: longer than any case, so that no jump of the clock ends it.
 const LEASE_MS: i64 = 1_000 * 366 * 24 * 3_600_000;
+/// The outcome of an attempt whose engine died.
+pub(super) const INTERRUPTED: &str = "interrupted";
 /// How often everything that is due is done before the clock moves. More means that it never ends.
 const ROUNDS_MAX: usize = 10_000;
 
@@ -162,13 +164,25 @@ impl Engine {
             let now_ms = self.world.clock().now_ms();
             let job = begun.attempt().job();
             let (id, number) = (job.id, begun.attempt().number());
-            let ended = number - 1 - job.retry_state.interruptions;
+            let ended = number - 1 - self.interrupted(id, number)?;
             let timeout_at_ms = job.timeout_ms.map(|timeout_ms| now_ms.saturating_add(timeout_ms));
             let name = self.name(id)?;
             let takes_ms = self.world.begin(&name, (id, number), ended, begun.longest_ms());
             self.running.push(Running { begun, ends_at_ms: now_ms.saturating_add(takes_ms), timeout_at_ms });
         }
         Ok(has_begun)
+    }
+
+    /// How many of the attempts before this one were interrupted. The job itself counts them anew after each round of `repeat`.
+    fn interrupted(&self, job_id: i64, before: i64) -> Result<i64> {
+        if before == 1 {
+            return Ok(0);
+        }
+        let attempts = self.store.jobs().attempts(job_id)?;
+        let is_earlier = |attempt: &&windlass_engine::store::Attempt| {
+            attempt.attempt < before && attempt.outcome == INTERRUPTED
+        };
+        Ok(attempts.iter().filter(is_earlier).count() as i64)
     }
 
     /// Ends the attempts whose time has come, and those that are asked to stop.

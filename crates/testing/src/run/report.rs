@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{Result, WaitsFor};
 
-use super::engine::Engine;
+use super::engine::{Engine, INTERRUPTED};
 use super::world::World;
 use super::{Observed, ObservedJob};
 
@@ -27,7 +27,11 @@ pub(super) fn observe(
             let name = engine.name(row.id)?;
             let output = row.output.as_deref().and_then(|json| serde_json::from_str(json).ok());
             let begun = world.begun(&name);
-            let interrupted = if row.interruptions > 0 { interrupted(engine, row.id, &begun)? } else { 0 };
+            let interrupted = if begun.len() > 1 || row.interruptions > 0 {
+                interrupted(engine, row.id, &begun)?
+            } else {
+                0
+            };
             let attempts = begun.len() as i64;
             let (status, error) = (row.status, row.last_error);
             // The last run of a job that calls a workflow counts.
@@ -43,7 +47,7 @@ pub(super) fn observe(
 /// How many of the attempts that have begun were interrupted.
 fn interrupted(engine: &Engine, job_id: i64, begun: &BTreeSet<(i64, i64)>) -> Result<i64> {
     let recorded = engine.store().jobs().attempts(job_id)?;
-    let interrupted = recorded.iter().filter(|attempt| attempt.outcome == "interrupted");
+    let interrupted = recorded.iter().filter(|attempt| attempt.outcome == INTERRUPTED);
     Ok(interrupted.filter(|attempt| begun.contains(&(job_id, attempt.attempt))).count() as i64)
 }
 

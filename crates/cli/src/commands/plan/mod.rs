@@ -22,7 +22,7 @@ use crate::output::Output;
 use crate::submission::WorkflowArgs;
 use times::PastTimes;
 
-/// Show what a run would do: the order, conditions, items, secrets, times
+/// Show what a run would do: order, conditions, items, times
 ///
 /// Nothing is written, and no job is executed. The times are those of the last 10 runs, if there is a database.
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ pub(crate) struct PlanArgs {
 const EXAMPLES: &str = "\
 Examples:
   windlass plan nightly.toml -p mode=full
-  windlass plan nightly.toml -o json | jq '.jobs[] | select(.forecast == \"skipped\")'";
+  windlass plan nightly.toml -o json | jq '.jobs[].forecast'";
 
 /// Shows the plan.
 pub(crate) fn execute(global: &GlobalOptions, args: &PlanArgs) -> Result<(), Failure> {

@@ -1,9 +1,9 @@
 //! The plan for people.
 
-use windlass_views::{PlanView, PlannedJobView};
+use windlass_views::{PlanView, PlannedJobView, PlannedSecretView};
 
 use super::times::median;
-use crate::text::style::{DIM, RED, YELLOW, headline, paint};
+use crate::text::style::{DIM, RED, YELLOW, headline, paint, printable};
 use crate::text::table::{Column, Table, stdout_width};
 use crate::text::time::duration;
 use crate::text::values::counted;
@@ -36,14 +36,8 @@ pub(super) fn plan(view: &PlanView) -> String {
         ]);
     }
     let mut lines = vec![heading(view), table.render(width).trim_end().to_owned()];
+    lines.extend(view.secrets.iter().filter_map(secret));
     let mut line = |text: String| lines.push(headline(&text, width.unwrap_or(COLUMNS)));
-    for secret in &view.secrets {
-        match (secret.found, &secret.reason) {
-            (Some(false), Some(reason)) => line(format!("secret {} is missing: {reason}", secret.name)),
-            (None, _) => line(format!("secret {} is given by a program, which was not started", secret.name)),
-            (Some(_), _) => {}
-        }
-    }
     if let Some(past) = past(view) {
         line(past);
     }
@@ -54,6 +48,19 @@ pub(super) fn plan(view: &PlanView) -> String {
         line(format!("critical path, about {took}: {}{more}", shown.join(" → ")));
     }
     lines.join("\n")
+}
+
+/// A secret that is not there. The line is not cut, because it says what to do.
+fn secret(secret: &PlannedSecretView) -> Option<String> {
+    let PlannedSecretView { name, found, reason } = secret;
+    match (found, reason) {
+        (Some(false), reason) => {
+            let reason = printable(reason.as_deref().unwrap_or_default()).into_owned();
+            Some(format!("secret {name} is missing: {reason}"))
+        }
+        (None, _) => Some(format!("secret {name} is given by a program, which was not started")),
+        (Some(true), _) => None,
+    }
 }
 
 fn heading(view: &PlanView) -> String {

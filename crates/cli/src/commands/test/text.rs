@@ -17,7 +17,7 @@ pub(super) fn case(tested: &TestedCase) -> String {
     let columns = stdout_width().unwrap_or(COLUMNS);
     let word = if tested.passed { paint(GREEN, "ok  ") } else { paint(RED, "FAIL") };
     let took = tested.duration_ms.map(|ms| paint(DIM, format!(" ({})", duration(ms)))).unwrap_or_default();
-    let name = headline(&format!("{}: {}", tested.file, tested.case), columns.saturating_sub(22).max(20));
+    let name = headline(&format!("{}: {}", tested.file, tested.case), columns.saturating_sub(18).max(20));
     let mut lines = vec![format!("{word}  {}{took}", paint(BOLD, name))];
     let mut line = |indent: usize, text: &str| {
         lines.push(format!("{:indent$}{}", "", headline(text, columns.saturating_sub(indent).max(20))));
