@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::store::{Job, JobCounts, Run, Submitted};
+use windlass_engine::store::{Job, JobCounts, Run, Submitted, Workspace, WorkspaceState};
 use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store};
 
 use crate::job::job_name;
@@ -100,6 +100,7 @@ impl JobCountsView {
 pub struct InspectedRun {
     #[serde(flatten)]
     run: RunView,
+    workspace: Option<String>,
     jobs: Vec<JobView>,
 }
 
@@ -109,14 +110,25 @@ impl InspectedRun {
         let mut jobs = store.jobs().of_run(run.id)?;
         store.jobs().collect_outputs(&mut jobs)?;
         let needs = needed_jobs_of_run(store, run.id, &jobs)?;
-        Ok(InspectedRun::new(RunView::read(store, run)?, &jobs, &needs))
+        let workspace = workspace_path(store.runs().workspace(run.id)?);
+        Ok(InspectedRun::new(RunView::read(store, run)?, workspace, &jobs, &needs))
     }
 
     /// `needs` are the names of the jobs that a job needs, by the id of that job.
-    pub fn new(run: RunView, jobs: &[Job], needs: &HashMap<i64, Vec<String>>) -> InspectedRun {
+    pub fn new(
+        run: RunView,
+        workspace: Option<String>,
+        jobs: &[Job],
+        needs: &HashMap<i64, Vec<String>>,
+    ) -> InspectedRun {
         let view = |job: &Job| JobView::new(job, needs.get(&job.id).cloned().unwrap_or_default());
-        InspectedRun { run, jobs: jobs.iter().map(view).collect() }
+        InspectedRun { run, workspace, jobs: jobs.iter().map(view).collect() }
     }
+}
+
+/// The path of a workspace that was not removed.
+pub fn workspace_path(workspace: Option<Workspace>) -> Option<String> {
+    workspace.filter(|workspace| workspace.state != WorkspaceState::Removed).and_then(|workspace| workspace.path)
 }
 
 /// The names of the jobs that each job of a run needs, by the id of the job that needs them.

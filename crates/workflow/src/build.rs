@@ -18,6 +18,7 @@ impl Workflow {
             schedules: Vec::new(),
             tags: Vec::new(),
             secrets: Vec::new(),
+            workspace: None,
             jobs,
         }
     }

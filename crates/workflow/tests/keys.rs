@@ -76,6 +76,7 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
     match table {
         Table::Workflow => ("workflow-file.md", "## Keys of a workflow\n"),
         Table::Param => ("workflow-file.md", "## Keys of a parameter\n"),
+        Table::Workspace => ("files.md", "## Keys of workspace\n"),
         Table::Secret => ("workflow-file.md", "## Keys of a secret\n"),
         Table::Schedule => ("schedules.md", "## Keys of a schedule\n"),
         Table::Defaults | Table::Job => ("workflow-file.md", "## Keys of a job\n"),

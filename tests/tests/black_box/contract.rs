@@ -26,7 +26,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().map(|object| object.keys().map(String::as_str).collect()).unwrap_or_default()
 }
 
-const RUN_KEYS: [&str; 18] = [
+const RUN_KEYS: [&str; 19] = [
     "id",
     "workflow",
     "status",
@@ -44,6 +44,7 @@ const RUN_KEYS: [&str; 18] = [
     "duration_ms",
     "interrupted",
     "job_counts",
+    "workspace",
     "jobs",
 ];
 

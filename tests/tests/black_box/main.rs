@@ -42,3 +42,4 @@ mod support;
 mod terminal;
 mod threads;
 mod waits;
+mod workspaces;

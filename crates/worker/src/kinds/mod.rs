@@ -5,6 +5,7 @@ mod http;
 mod secrets;
 mod shell;
 mod values;
+mod workspace;
 
 use crate::handler::Handlers;
 pub use shell::open_files;

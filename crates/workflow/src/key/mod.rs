@@ -19,6 +19,8 @@ pub enum Table {
     Defaults,
     /// A secret, in `secrets`.
     Secret,
+    /// `workspace` of the file.
+    Workspace,
     /// A job, in `jobs`, `on_success`, `on_failure`, `on_cancel` or `finally`.
     Job,
     /// `retry` of a job.
@@ -125,6 +127,7 @@ impl Table {
             Table::Schedule => "a schedule",
             Table::Secret => "a secret",
             Table::Defaults => "`defaults`",
+            Table::Workspace => "`workspace`",
             Table::Job => "a job",
             Table::Retry => "`retry`",
             Table::Concurrency => "`concurrency`",

@@ -13,6 +13,7 @@ mod secret;
 mod settings;
 mod tables;
 mod top_level;
+mod workspace;
 
 use job::UnresolvedJob;
 pub(crate) use param::read_all as read_params;
@@ -69,7 +70,7 @@ fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Opt
     let declared = Declared { file: &source.text, top: &top, names: &names, secrets: &secrets };
     reads::resolve(&declared, &mut jobs, graph.as_ref(), findings);
     let schedules = schedule::read_all(&source.text, &top, &names, findings);
-    let TopLevel { description, timeout_ms, params, env, tags, secrets, .. } = top;
+    let TopLevel { description, timeout_ms, params, env, tags, secrets, workspace, .. } = top;
     let jobs = jobs.into_iter().map(|unresolved| unresolved.job).collect();
-    Some(Workflow { name, description, timeout_ms, params, env, schedules, tags, secrets, jobs })
+    Some(Workflow { name, description, timeout_ms, params, env, schedules, tags, secrets, workspace, jobs })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use windlass_engine::store::{Job, JobCounts, Run, Schedule};
 use windlass_engine::{JobStatus, RunSource};
-use windlass_views::{InspectedRun, RunView, needed_jobs_of_run};
+use windlass_views::{InspectedRun, RunView, needed_jobs_of_run, workspace_path};
 use windlass_workflow::schedule::local_text;
 
 use crate::arguments::GlobalOptions;
@@ -26,6 +26,8 @@ pub(super) struct RunDetails {
     interrupted: bool,
     /// The schedule that started the run.
     schedule: Option<Schedule>,
+    /// The path of the workspace, unless it was removed.
+    workspace: Option<String>,
     /// The names of the jobs that a job needs, by its id.
     needs: HashMap<i64, Vec<String>>,
 }
@@ -41,12 +43,13 @@ impl RunDetails {
             None => None,
         };
         let needs = database.ask(|store| needed_jobs_of_run(store, run.id, &jobs))?;
-        Ok(RunDetails { run, jobs, counts, interrupted, schedule, needs })
+        let workspace = workspace_path(database.ask(|store| store.runs().workspace(run.id))?);
+        Ok(RunDetails { run, jobs, counts, interrupted, schedule, workspace, needs })
     }
 
     pub(super) fn view(&self) -> InspectedRun {
         let run = RunView::new(&self.run, &self.counts, self.interrupted);
-        InspectedRun::new(run, &self.jobs, &self.needs)
+        InspectedRun::new(run, self.workspace.clone(), &self.jobs, &self.needs)
     }
 }
 
@@ -88,6 +91,7 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
         ("params", Some(params).filter(|params| !params.is_empty())),
         ("key", run.run_key.as_deref().map(|key| printable(key).into_owned())),
         ("folder", run.dir.as_deref().map(|dir| printable(dir).into_owned())),
+        ("workspace", details.workspace.as_deref().map(|path| printable(path).into_owned())),
         ("jobs", Some(runs_and_jobs::job_counts(&details.counts))),
     ]);
     let state = runs_and_jobs::run_state(run, details.interrupted);

@@ -1,5 +1,6 @@
 //! Retrying a finished run: some of its jobs are reset, and the others stay as they are.
 
+use super::workspaces;
 use super::retry_items::{Reset, delete_items, find_reset, release_first_items, reopen_groups};
 use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus};
@@ -71,6 +72,7 @@ fn retry(
         return Err(Error::conflict(operation(), "none of its jobs failed or was cancelled"));
     }
     let Reset { jobs, reopened } = find_reset(connection, &roots)?;
+    workspaces::reopen(connection, run_id, &jobs)?;
     delete_items(connection, run_id, &jobs)?;
     let reset = reset(connection, &jobs, now_ms)?;
     reopen_groups(connection, &reopened, now_ms)?;

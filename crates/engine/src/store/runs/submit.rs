@@ -1,5 +1,6 @@
 //! Submitting a run: its definition, the run, its jobs and its dependencies are inserted in one transaction.
 
+use super::workspaces;
 use super::prepared::{PreparedJob, PreparedRun, StoredDefinition, on_full, to_json};
 use crate::decide::for_each::GROUP_KIND;
 use crate::join_rule::JoinRule;
@@ -63,6 +64,7 @@ impl Runs<'_> {
     /// [`Workflow::check`].
     pub fn submit(&self, run: NewRun) -> Result<Submitted> {
         let now_ms = self.store.clock.now_ms();
+        self.store.check_files(&format!("submit workflow `{}`", run.workflow.name), &run.workflow)?;
         let prepared = PreparedRun::of(&run, &self.store.random)?;
         let evidence = run_evidence(&prepared);
         self.store
@@ -102,6 +104,7 @@ pub(in crate::store) fn submit(
     };
     let ids = insert_jobs(connection, run_id, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
+    workspaces::insert(connection, run_id, run.workflow.workspace)?;
     admit(connection, &prepared.keys_to_admit, now_ms)?;
     let has_decisions = prepared.jobs.iter().any(|job| job.control.is_some());
     let decisions = if has_decisions { WakeUps::DUE } else { WakeUps::NONE };
