@@ -45,6 +45,13 @@ pub struct Workflow {
     /// The secrets that jobs can use, in the order of the file. Each has a different name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<Secret>,
+    /// What a run gives to the job that called the workflow, by name. Each expression may read every job.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, Expression>,
+    /// The workflows that jobs of this one call, directly or through others. They have none of their own:
+    /// [`Call::called`](crate::kinds::call::Call::called) indexes into this list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workflows: Vec<Workflow>,
     /// Whether each run has a folder of its own, and when the folder is kept after the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<KeepWorkspace>,
@@ -81,7 +88,8 @@ impl Workflow {
     /// The first key whose runs need a folder for files, if there is one.
     #[must_use]
     pub fn key_with_files(&self) -> Option<&'static str> {
-        self.workspace.map(|_| "workspace")
+        let own = self.workspace.map(|_| "workspace");
+        own.or_else(|| self.workflows.iter().find_map(Workflow::key_with_files))
     }
 }
 

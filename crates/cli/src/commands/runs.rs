@@ -26,6 +26,10 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
 
+    /// Only runs that jobs of other runs have started; without it, only the others
+    #[arg(long)]
+    children: bool,
+
     /// The largest number of runs to list
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = filters::list_limit())]
     limit: u32,
@@ -48,6 +52,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Fail
     let filter = RunFilter {
         statuses: args.status.into_iter().collect(),
         workflow: args.workflow,
+        children: args.children,
         ..RunFilter::default()
     };
     let runs = pages::read(args.before, args.limit, |cursor| {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{BAD, Bench, GOOD};
 
-const RUN: [&str; 17] = [
+const RUN: [&str; 18] = [
     "id",
     "workflow",
     "status",
@@ -21,6 +21,7 @@ const RUN: [&str; 17] = [
     "finished_at",
     "duration_ms",
     "interrupted",
+    "parent",
     "job_counts",
 ];
 const JOB: [&str; 29] = [
@@ -72,7 +73,7 @@ fn runs_and_jobs() {
     let bench = Bench::new();
     bench.write("good.toml", GOOD);
     let run = bench.json(&["run", "good.toml"]);
-    assert_fields(&run, &[&RUN[..], &["workspace", "jobs"]].concat());
+    assert_fields(&run, &[&RUN[..], &["outputs", "workspace", "jobs"]].concat());
     assert_eq!(run["status"], "SUCCESSFUL");
     assert_eq!(run["dir"].as_str().unwrap(), bench.folder().canonicalize().unwrap().to_str().unwrap());
     let counts = [

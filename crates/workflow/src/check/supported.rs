@@ -12,6 +12,7 @@ pub(super) fn check_workflow(workflow: &Workflow, accepted: Accepted) -> Checked
         &[
             ("tags", support::TAGS, !workflow.tags.is_empty()),
             ("secrets", support::SECRETS, !workflow.secrets.is_empty()),
+            ("outputs", support::CALLS, !workflow.outputs.is_empty()),
         ],
         accepted,
     )

@@ -17,6 +17,8 @@ pub enum Table {
     Schedule,
     /// `defaults`. It has the keys of a job that are marked with [`InDefaults::Yes`].
     Defaults,
+    /// A workflow in `workflows`. It has some keys of the top level.
+    LocalWorkflow,
     /// A secret, in `secrets`.
     Secret,
     /// `workspace` of the file.
@@ -123,6 +125,7 @@ impl Table {
     pub(crate) fn noun(self) -> &'static str {
         match self {
             Table::Workflow => "a workflow",
+            Table::LocalWorkflow => "`workflows`",
             Table::Param => "a parameter",
             Table::Schedule => "a schedule",
             Table::Secret => "a secret",
