@@ -145,7 +145,9 @@ fn known_outputs(store: &Store, run_id: i64) -> Result<Option<Value>> {
 
 /// The path of a workspace that was not removed.
 pub fn workspace_path(workspace: Option<Workspace>) -> Option<String> {
-    workspace.filter(|workspace| workspace.state != WorkspaceState::Removed).and_then(|workspace| workspace.path)
+    workspace
+        .filter(|workspace| workspace.state != WorkspaceState::Removed)
+        .and_then(|workspace| workspace.path)
 }
 
 /// The names of the jobs that each job of a run needs, by the id of the job that needs them.

@@ -59,7 +59,9 @@ fn discard_unknown_files(database: &Path) -> Result<()> {
     let restored = Windlass::open_with(database, options)?;
     match restored.store().for_scheduler().discard_unknown_workspaces()?.first() {
         None => Ok(()),
-        Some(failure) => Err(Error::conflict(OPERATION, format!("it is restored, and old files are left: {failure}"))),
+        Some(failure) => {
+            Err(Error::conflict(OPERATION, format!("it is restored, and old files are left: {failure}")))
+        }
     }
 }
 

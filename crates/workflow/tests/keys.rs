@@ -22,6 +22,7 @@ fn file_with(table: Table, entry: &str) -> String {
         Table::LocalWorkflow => {
             file_with(Table::Workflow, &format!("\"workflows\": {{\"w\": {{{entry}, \"jobs\": {{}}}}}}"))
         }
+        Table::Workspace => file_with(Table::Workflow, &format!("\"workspace\": {{{entry}}}")),
         Table::Secret => file_with(Table::Workflow, &format!("\"secrets\": {{\"S\": {{{entry}}}}}")),
         Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
         // A job has one action.

@@ -33,7 +33,8 @@ fn a_workspace_survives_a_crash_and_is_removed_with_the_end_of_the_run() {
     let mut engine = sandbox.spawn(&run);
     let path = eventually("the second job writes", || {
         let inspected = sandbox.run(&["inspect", "1", "-o", "json"]);
-        let path = inspected.stdout.contains("workspace").then(|| inspected.exited(0).json()["workspace"].clone());
+        let path =
+            inspected.stdout.contains("workspace").then(|| inspected.exited(0).json()["workspace"].clone());
         let path = path.and_then(|path| path.as_str().map(std::path::PathBuf::from))?;
         std::fs::read_to_string(path.join("data")).is_ok_and(|text| text.contains("two")).then_some(path)
     });
@@ -47,7 +48,7 @@ fn a_workspace_survives_a_crash_and_is_removed_with_the_end_of_the_run() {
     assert!(!path.exists(), "the run is over");
     let inspected = sandbox.run(&["inspect", "1", "-o", "json"]).exited(0).json();
     assert!(inspected["workspace"].is_null(), "{inspected}");
-    let refused = sandbox.run(&["retry", "1", "--from", "read"]).exited(1);
+    let refused = sandbox.run(&["retry", "1", "--from", "read"]).exited(2);
     assert!(refused.stderr.contains("its workspace was removed when it ended"), "{}", refused.stderr);
 }
 

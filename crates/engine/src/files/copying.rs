@@ -15,10 +15,7 @@ impl RunFiles {
     /// # Errors
     /// Those of the system, with the path.
     pub fn copy_to(&self, target: &RunFiles) -> io::Result<()> {
-        for part in ["runs"] {
-            copy_folder(&self.part(part), &target.part(part), 0)?;
-        }
-        Ok(())
+        copy_folder(&self.part("runs"), &target.part("runs"), 0)
     }
 }
 

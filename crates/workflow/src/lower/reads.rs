@@ -42,8 +42,15 @@ pub(super) fn resolve(
 ) {
     let Declared { file, top, names, secrets } = *declared;
     let has_workspace = HasWorkspace::of(top.workspace);
-    let scope =
-        |reader, has_items| Scope { file, params: &top.params, jobs: names, secrets, reader, has_items, has_workspace };
+    let scope = |reader, has_items| Scope {
+        file,
+        params: &top.params,
+        jobs: names,
+        secrets,
+        reader,
+        has_items,
+        has_workspace,
+    };
     template::check(&top.templates, &scope(Reader::Workflow, HasItems::No), findings);
     // These are evaluated when every job is over.
     template::check(&top.outputs.templates, &scope(Reader::Outputs, HasItems::No), findings);

@@ -1,7 +1,7 @@
 //! Retrying a finished run: some of its jobs are reset, and the others stay as they are.
 
-use super::workspaces;
 use super::retry_items::{Reset, delete_items, find_reset, release_first_items, reopen_groups};
+use super::workspaces;
 use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus};
 use crate::store::Runs;

@@ -1,7 +1,7 @@
 //! Submitting a run: its definition, the run, its jobs and its dependencies are inserted in one transaction.
 
-use super::workspaces;
 use super::prepared::{PreparedJob, PreparedRun, StoredDefinition, on_full, to_json};
+use super::workspaces;
 use crate::decide::for_each::GROUP_KIND;
 use crate::join_rule::JoinRule;
 use crate::status::{RunSource, RunStatus};

@@ -79,7 +79,8 @@ impl Http {
         let secrets = Secrets::resolve(attempt, &secrets, run_folder)?;
         let request = request::build(&http, &values.with_secrets(&secrets), &attempt.idempotency_key())?;
         secrets.mask(attempt);
-        let save = http.save.as_deref().map(|save| place(save, attempt, run.as_deref(), &values)).transpose()?;
+        let save =
+            http.save.as_deref().map(|save| place(save, attempt, run.as_deref(), &values)).transpose()?;
         if attempt.stop().cause().is_some() {
             return Err(Outcome::Unstarted);
         }
