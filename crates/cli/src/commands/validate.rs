@@ -7,6 +7,7 @@ use windlass_views::{FileError, ValidatedFile};
 use windlass_workflow::{Colour, Report, Workflow};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::commands::test::{check_test_file, is_test_file};
 use crate::error::Failure;
 use crate::output::{self, Output};
 use crate::read_file::PathOrigin;
@@ -34,10 +35,10 @@ Examples:
 pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(), Failure> {
     let mut views = Vec::new();
     for path in &args.files {
-        let checked = submission::load(path, PathOrigin::Named);
+        let checked = check(path);
         if global.output == OutputFormat::Text {
             match &checked {
-                Ok(workflow) => output::write_text(&success(path, workflow))?,
+                Ok(text) => output::write_text(text)?,
                 Err(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => failure.print(),
                 Err(LoadError::Invalid(report)) => stderr::note(&report.render(Colour::Always)),
             }
@@ -53,6 +54,15 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
             Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files are invalid")) })
         }
     }
+}
+
+/// Checks a workflow file, or a test file. Returns the text for people.
+fn check(path: &Path) -> Result<String, LoadError> {
+    if is_test_file(path) {
+        check_test_file(path)?;
+        return Ok(format!("{}: {}, a test file", path.display(), paint(GREEN, "valid")));
+    }
+    submission::load(path, PathOrigin::Named).map(|workflow| success(path, &workflow))
 }
 
 fn success(path: &Path, workflow: &Workflow) -> String {
