@@ -21,6 +21,10 @@ pub const MATRIX: usize = 200_000;
 pub const MATRIX_DIMENSIONS: usize = 20;
 /// The largest number of entries in `exclude` of a `for_each`.
 pub const MATRIX_EXCLUDE: usize = 1_000;
+/// The largest `max` of a `repeat`: how many rounds a job may have.
+pub const ROUNDS: i64 = 1_000_000;
+/// The default of `repeat.max`.
+pub const ROUNDS_DEFAULT: i64 = 1_000;
 /// The largest number of tags of a workflow.
 pub const TAGS: usize = 32;
 /// The largest number of secrets of a workflow.

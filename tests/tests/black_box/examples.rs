@@ -55,6 +55,7 @@ fn every_example_is_valid_and_tested_here() {
         "for-each.toml",
         "git-report.toml",
         "http.toml",
+        "repeat.toml",
         "typed-params.json",
         "waiting.toml",
         "word-count.toml",

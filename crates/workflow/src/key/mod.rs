@@ -27,6 +27,8 @@ pub enum Table {
     Job,
     /// `retry` of a job.
     Retry,
+    /// `repeat` of a job.
+    Repeat,
     /// `concurrency` of a job.
     Concurrency,
     /// `for_each` of a job.
@@ -133,6 +135,7 @@ impl Table {
             Table::Workspace => "`workspace`",
             Table::Job => "a job",
             Table::Retry => "`retry`",
+            Table::Repeat => "`repeat`",
             Table::Concurrency => "`concurrency`",
             Table::ForEach => "`for_each`",
             Table::Http => "`http`",

@@ -11,8 +11,8 @@ pub use crate::key::{InDefaults, Key, Table, TextKind, ValueType};
 use crate::kinds;
 pub use crate::support::{Accepted, Support};
 pub(crate) use list::{
-    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, MATRIX, OUTPUTS, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF,
-    SUCCESS_IF, WORKFLOW_ENV,
+    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, MATRIX, OUTPUTS, REPEAT_UNTIL, RETRY_IF, SCHEDULE_PARAMS,
+    SKIP_IF, SUCCESS_IF, WORKFLOW_ENV,
 };
 pub(crate) use unknown::find;
 
@@ -35,6 +35,7 @@ pub(crate) fn tables() -> impl Iterator<Item = Table> {
         Table::Workspace,
         Table::Job,
         Table::Retry,
+        Table::Repeat,
         Table::Concurrency,
         Table::ForEach,
         Table::Http,
@@ -57,6 +58,7 @@ impl Table {
             Table::Workspace => (&[], list::WORKSPACE),
             Table::Defaults | Table::Job => (kinds::keys(), list::JOB),
             Table::Retry => (&[], list::RETRY),
+            Table::Repeat => (&[], list::REPEAT),
             Table::Concurrency => (&[], list::CONCURRENCY),
             Table::ForEach => (&[], list::FOR_EACH_TABLE),
             Table::Http => (&[], kinds::HTTP_KEYS),
@@ -75,6 +77,7 @@ impl Table {
             | Table::Workspace
             | Table::Job
             | Table::Retry
+            | Table::Repeat
             | Table::Concurrency
             | Table::Http
             | Table::ForEach
