@@ -149,6 +149,16 @@ CREATE INDEX runs_of_schedule ON runs (schedule_id, id)
 CREATE INDEX runs_finished_of_workflow ON runs (workflow, finished_at)
     WHERE finished_at IS NOT NULL AND parent_job_id IS NULL;
 
+-- The folders of runs whose workflow has `workspace`. A row is `open` until its run is over and somebody has kept or removed
+-- the folder.
+CREATE TABLE workspaces (
+    run_id  {integer} NOT NULL PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+    keep    {text} NOT NULL CHECK (keep IN ('never', 'on_failure', 'always')),
+    state   {text} NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'kept', 'removed'))
+) {strict};
+
+CREATE INDEX workspaces_open ON workspaces (run_id) WHERE state = 'open';
+
 -- Occurrences that wait for a run, and those that were skipped.
 CREATE TABLE occurrences (
     schedule_id    {integer} NOT NULL REFERENCES schedules (id),

@@ -23,6 +23,7 @@ pub static TABLES: Tables = Tables {
         "registration_versions",
         "schedules",
         "runs",
+        "workspaces",
         "occurrences",
         "jobs",
         "job_dependencies",

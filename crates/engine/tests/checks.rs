@@ -33,6 +33,11 @@ fn sound_database() -> Bench {
 /// (the rule, a statement that breaks it, the reported text)
 const BREAKS: &[(&str, &str, &str)] = &[
     (
+        "the workspace of an unfinished run is open",
+        "INSERT INTO workspaces (run_id, keep, state) VALUES (1, 'never', 'removed')",
+        "run 1 is RUNNING, and its workspace is removed",
+    ),
+    (
         "a running job has a registered worker",
         "UPDATE jobs SET worker_id = 99 WHERE id = 1",
         "job j1 is RUNNING, and worker 99 is unknown",

@@ -26,7 +26,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().map(|object| object.keys().map(String::as_str).collect()).unwrap_or_default()
 }
 
-const RUN_KEYS: [&str; 20] = [
+const RUN_KEYS: [&str; 21] = [
     "id",
     "workflow",
     "status",
@@ -46,6 +46,7 @@ const RUN_KEYS: [&str; 20] = [
     "parent",
     "job_counts",
     "outputs",
+    "workspace",
     "jobs",
 ];
 
