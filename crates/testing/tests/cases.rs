@@ -262,3 +262,12 @@ fn each_round_of_a_repetition_is_an_attempt() {
     let never = case.replace(r#", { output = "done" }"#, "");
     assert_eq!(observe(workflow, &never).jobs["poll"].status, JobStatus::Failed);
 }
+
+#[test]
+fn a_run_with_a_workspace_has_it_beside_the_temporary_database() {
+    let workflow = "name = 'w'\nworkspace = true\n[jobs.a]\nrun = 'a'\noutput = 'json'\n\
+                    env = { FOLDER = '{{ run.workspace }}' }\n";
+    let case = "[[case]]\nname = 'x'\nothers = 'succeed'\n";
+    assert_eq!(differences(workflow, case), []);
+    assert_eq!(support::crashes(workflow, case).differences, []);
+}

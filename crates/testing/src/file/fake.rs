@@ -65,8 +65,8 @@ fn process(table: &mut Table<'_, '_>) -> FakeAttempt {
         (exit_code, None) => HowItEnds::Exit(small(exit_code)),
         (None, signal @ Some(_)) => HowItEnds::Signal(small(signal)),
     };
-    let (output, error) = (text_of(table.value("output")), table.text("error"));
-    FakeAttempt { takes_ms: takes_ms(table), end: FakeEnd { how, output: output.into_bytes(), error } }
+    let (output, error) = (bytes_of(table.value("output")), table.text("error"));
+    FakeAttempt { takes_ms: takes_ms(table), end: FakeEnd { how, output: output, error } }
 }
 
 /// The ranges above are within those of a byte.
@@ -104,7 +104,7 @@ fn request(table: &mut Table<'_, '_>) -> FakeAttempt {
         Some(_) => HowItEnds::NoAnswer,
         None => HowItEnds::Answer { status: status.unwrap_or(DEFAULT_STATUS), headers },
     };
-    FakeAttempt { takes_ms: takes_ms(table), end: FakeEnd { how, output: text_of(body).into_bytes(), error } }
+    FakeAttempt { takes_ms: takes_ms(table), end: FakeEnd { how, output: bytes_of(body), error } }
 }
 
 fn takes_ms(table: &mut Table<'_, '_>) -> i64 {
@@ -112,10 +112,10 @@ fn takes_ms(table: &mut Table<'_, '_>) -> i64 {
 }
 
 /// A text as it is, and any other value as JSON.
-fn text_of(value: Option<Json>) -> String {
-    match value {
-        None => String::new(),
-        Some(Json::String(text)) => text,
-        Some(value) => value.to_string(),
-    }
+fn bytes_of(value: Option<Json>) -> Option<Vec<u8>> {
+    let text = match value? {
+        Json::String(text) => text,
+        value => value.to_string(),
+    };
+    Some(text.into_bytes())
 }

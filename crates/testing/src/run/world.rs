@@ -158,5 +158,5 @@ impl World {
 }
 
 fn succeeding() -> FakeAttempt {
-    FakeAttempt { takes_ms: 0, end: FakeEnd { how: HowItEnds::Exit(0), output: Vec::new(), error: None } }
+    FakeAttempt { takes_ms: 0, end: FakeEnd { how: HowItEnds::Exit(0), output: None, error: None } }
 }

@@ -12,8 +12,9 @@ pub type FakeEnds = dyn Fn(&Attempt) -> FakeEnd + Send + Sync;
 pub struct FakeEnd {
     /// How its process or its request ends.
     pub how: HowItEnds,
-    /// What it prints or writes as its output, or the body of the answer.
-    pub output: Vec<u8>,
+    /// What it prints or writes as its output, or the body of the answer. Without one, a job with `output = "json"` prints
+    /// `null`, and others print nothing.
+    pub output: Option<Vec<u8>>,
     /// A line that it prints to standard error.
     pub error: Option<String>,
 }

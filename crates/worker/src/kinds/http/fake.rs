@@ -46,6 +46,7 @@ fn execute(attempt: &Attempt, ends: &Arc<FakeEnds>) -> Result<Outcome, Outcome> 
     let what = what(&request);
     let end = Ending { attempt, timeout_ms: http.timeout_ms };
     let FakeEnd { how, output, error } = ends(attempt);
+    let output = output.unwrap_or_default();
     if attempt.stop().cause().is_some() {
         return Err(end.without(&what, NoAnswer::Over(Over::Stopped)));
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windlass_engine::store::LogStream;
 use windlass_engine::transition::Outcome;
-use windlass_workflow::kinds::shell::Payload;
+use windlass_workflow::kinds::shell::{OutputSource, Payload};
 
 use super::command::{Filling, fill_in};
 use super::watch::why_stopped;
@@ -46,11 +46,19 @@ fn execute(attempt: &Attempt, ends: &Arc<FakeEnds>) -> Result<Outcome, Outcome> 
         }
     };
     let output = if status.success() || attempt.has_conditions() {
-        output::of_bytes(payload.output, &output)
+        output::of_bytes(payload.output, &output.unwrap_or_else(|| nothing(payload.output).to_vec()))
     } else {
         Ok(None)
     };
     Ok(conclude(attempt, ProcessEnd { status, stopped }, output))
+}
+
+/// What a job prints that has nothing to say.
+fn nothing(source: OutputSource) -> &'static [u8] {
+    match source {
+        OutputSource::Json => b"null",
+        OutputSource::File | OutputSource::Text | OutputSource::Lines => b"",
+    }
 }
 
 fn signalled(signal: u8) -> ExitStatus {
