@@ -70,9 +70,7 @@ fn forecast(workflow: &Workflow, job: &Job, forecasts: &[Forecast], values: &Jso
     let all_are = |is: &dyn Fn(&usize) -> bool| !job.needs.is_empty() && job.needs.iter().all(is);
     let cannot_hold = match job.when {
         When::AllSuccessful => true,
-        When::NoneFailed | When::AnySuccessful => {
-            all_are(&is_skipped) || job.needs.iter().any(|needed| is_broken(needed))
-        }
+        When::NoneFailed | When::AnySuccessful => all_are(&is_skipped) || job.needs.iter().any(is_broken),
         When::AnyFailed => all_are(&is_skipped),
         When::AllFinished => false,
     };

@@ -66,7 +66,7 @@ fn process(table: &mut Table<'_, '_>) -> FakeAttempt {
         (None, signal @ Some(_)) => HowItEnds::Signal(small(signal)),
     };
     let (output, error) = (bytes_of(table.value("output")), table.text("error"));
-    FakeAttempt { takes_ms: takes_ms(table), end: FakeEnd { how, output: output, error } }
+    FakeAttempt { takes_ms: takes_ms(table), end: FakeEnd { how, output, error } }
 }
 
 /// The ranges above are within those of a byte.
@@ -113,9 +113,7 @@ fn takes_ms(table: &mut Table<'_, '_>) -> i64 {
 
 /// A text as it is, and any other value as JSON.
 fn bytes_of(value: Option<Json>) -> Option<Vec<u8>> {
-    let text = match value? {
-        Json::String(text) => text,
-        value => value.to_string(),
-    };
+    let value = value?;
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     Some(text.into_bytes())
 }
