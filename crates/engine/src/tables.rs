@@ -23,6 +23,7 @@ pub static TABLES: Tables = Tables {
         "registration_versions",
         "schedules",
         "runs",
+        "run_tags",
         "occurrences",
         "jobs",
         "job_dependencies",

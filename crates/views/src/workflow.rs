@@ -45,6 +45,7 @@ pub struct RegistrationView {
     paused_at: Option<String>,
     created_at: Option<String>,
     updated_at: Option<String>,
+    tags: Vec<String>,
     schedules: Vec<String>,
     next_at: Option<String>,
 }
@@ -64,6 +65,7 @@ impl RegistrationView {
             paused_at: instant(registration.paused_at),
             created_at: instant(Some(registration.created_at)),
             updated_at: instant(Some(registration.updated_at)),
+            tags: registration.tags.clone(),
             schedules,
             next_at: instant(next_at),
         }

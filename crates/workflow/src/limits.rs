@@ -22,7 +22,9 @@ pub const MATRIX_DIMENSIONS: usize = 20;
 /// The largest number of entries in `exclude` of a `for_each`.
 pub const MATRIX_EXCLUDE: usize = 1_000;
 /// The largest number of tags of a workflow.
-pub const TAGS: usize = 32;
+pub const TAGS: usize = 16;
+/// The largest size of a tag in bytes.
+pub const TAG_BYTES: usize = 64;
 /// The largest number of secrets of a workflow.
 pub const SECRETS: usize = 100;
 /// The largest number of items in `env_files`.

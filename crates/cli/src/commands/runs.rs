@@ -26,6 +26,10 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
 
+    /// Only runs whose workflow has this tag
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+
     /// The largest number of runs to list
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = filters::list_limit())]
     limit: u32,
@@ -39,6 +43,7 @@ const EXAMPLES: &str = "\
 Examples:
   windlass runs
   windlass runs --status failed --limit 5
+  windlass runs --tag etl
   windlass runs --before 81             # the page after run 81
   windlass runs --workflow nightly -o json";
 
@@ -48,6 +53,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Fail
     let filter = RunFilter {
         statuses: args.status.into_iter().collect(),
         workflow: args.workflow,
+        tag: args.tag,
         ..RunFilter::default()
     };
     let runs = pages::read(args.before, args.limit, |cursor| {

@@ -8,13 +8,7 @@ use crate::support::{self, Accepted, Support};
 type Feature = (&'static str, Support, bool);
 
 pub(super) fn check_workflow(workflow: &Workflow, accepted: Accepted) -> Checked {
-    refuse_unsupported(
-        &[
-            ("tags", support::TAGS, !workflow.tags.is_empty()),
-            ("secrets", support::SECRETS, !workflow.secrets.is_empty()),
-        ],
-        accepted,
-    )
+    refuse_unsupported(&[("secrets", support::SECRETS, !workflow.secrets.is_empty())], accepted)
 }
 
 pub(super) fn check_job(job: &Job, accepted: Accepted) -> Checked {

@@ -30,7 +30,7 @@ pub(super) const WORKFLOW: &[Key] = &[
         .elsewhere(&["schedule", "scheduleinterval"]),
     Key::new("defaults", &[ValueType::Table(Table::Defaults)], "values for all jobs without the key"),
     Key::new("jobs", &[Tables(Table::Job)], "the jobs by name").elsewhere(&["tasks", "steps"]),
-    Key::new("tags", &[Texts, Text], "words by which lists of runs are filtered").support(support::TAGS),
+    Key::new("tags", &[Texts, Text], "words by which lists of runs are filtered").elsewhere(&["labels"]),
     Key::new("secrets", &[Tables(Table::Secret)], "where the values of secrets come from")
         .support(support::SECRETS),
     Key::new("on_success", &[Tables(Table::Job)], "jobs for the end of a run whose jobs succeeded")

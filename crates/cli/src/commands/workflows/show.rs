@@ -72,6 +72,7 @@ fn text(name: &str, version: &RegisteredVersion, registration: Option<&Registrat
         }
     };
     field("about", workflow.description.as_deref().map(|text| headline(text, ACTION_COLUMNS)));
+    field("tags", Some(workflow.tags.join(", ")).filter(|tags| !tags.is_empty()));
     field("file", version.file.clone());
     field(
         "applied",

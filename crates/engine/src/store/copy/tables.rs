@@ -52,7 +52,7 @@ macro_rules! table {
 
 /// All tables, with referenced tables first. A test compares them with the schema.
 pub(super) const COPIED_TABLES: &[Table] = &[
-    table!("workflows", 1: "id > $1", "id", id integer, name text, hash text, definition text,
+    table!("workflows", 1: "id > $1", "id", id integer, name text, hash text, tags text, definition text,
         created_at integer, secret_variables text),
     table!("schedules", 1: "id > $1", "id", id integer, workflow text, name text, definition text,
         paused_at integer, next_at integer, created_at integer, updated_at integer, origin text,
@@ -71,6 +71,7 @@ pub(super) const COPIED_TABLES: &[Table] = &[
         timeout_ms integer, deadline_at integer, created_at integer, started_at integer,
         finished_at integer, updated_at integer, source text, token integer, has_handlers integer, phase integer,
         first_event_id integer, outcome text),
+    table!("run_tags", 2: "(tag, run_id) > (CAST($1 AS TEXT), $2)", "tag, run_id", tag text, run_id integer),
     table!("workers", 1: "id > $1", "id", id integer, host text, pid integer, process text, status text,
         queues text, run_ids text, kinds text, threads integer, lease_ms integer, heartbeats integer,
         heartbeat_at integer, started_at integer, stopped_at integer, capabilities text, version integer,

@@ -1,7 +1,7 @@
 //! Pages of runs.
 //!
 //! A page is read along an index in the order of ids: finished runs by workflow and state or by state, unfinished runs, or
-//! all runs by id. A page with several states reads one range of its index for each. The index of unfinished runs has no
+//! all runs by id. Runs with a tag are found in `run_tags`. A page with several states reads one range of its index for each. The index of unfinished runs has no
 //! workflow, because an index that has one would be written at each change of a run's state. So unfinished runs are compared
 //! row by row, up to the bound of a search. A new filter that has an index of its own becomes one more [`AccessPath`].
 
@@ -82,12 +82,15 @@ pub enum StartedBy {
 
 /// Which runs to list.
 ///
-/// The workflow, the states, the run key and the time of creation are found by indexes. All other filters compare row by
+/// The workflow, the states, the tag, the run key and the time of creation are found by indexes; of the runs with a tag, workflows
+/// and states are compared row by row. All other filters compare row by
 /// row, and stop after [`SEARCH_MAX`] rows: see [`Page::searched_to`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Of this workflow.
     pub workflow: Option<String>,
+    /// With this tag.
+    pub tag: Option<String>,
     /// In one of these states; in any if there is none.
     pub statuses: Vec<RunStatus>,
     /// Accepted in this time. The runs are found by ids, which grow with time. So runs that were accepted while a clock was
@@ -138,7 +141,10 @@ enum AccessPath<'f> {
     /// A state of unfinished runs, which are compared row by row.
     Unfinished(RunStatus),
     WorkflowAndUnfinished(&'f str, RunStatus),
-    RunKey(&'f str),
+    /// The run with a key of the caller, if it has this tag.
+    RunKey(&'f str, Option<&'f str>),
+    /// Runs with a tag, of this workflow and in this state, which are compared row by row.
+    Tag(&'f str, Option<&'f str>, Option<RunStatus>),
 }
 
 /// The columns of `runs` that a [`RunSummary`] is read from.
@@ -179,10 +185,11 @@ impl<'f> AccessPath<'f> {
     fn compares_rows(&self) -> bool {
         match self {
             AccessPath::Unfinished(_) | AccessPath::WorkflowAndUnfinished(..) => true,
+            AccessPath::Tag(_, workflow, status) => workflow.is_some() || status.is_some(),
             AccessPath::Id
             | AccessPath::Status(_)
             | AccessPath::WorkflowAndStatus(..)
-            | AccessPath::RunKey(_) => false,
+            | AccessPath::RunKey(..) => false,
         }
     }
 
@@ -202,8 +209,20 @@ impl<'f> AccessPath<'f> {
                 "SELECT {run_summary} FROM runs
                  WHERE status IN ('PENDING', 'RUNNING') AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
             }
-            AccessPath::RunKey(_) => "SELECT {run_summary} FROM runs
-                 WHERE run_key = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
+            AccessPath::RunKey(..) => {
+                "SELECT {run_summary} FROM runs
+                 WHERE run_key = $13 AND {run_filter}
+                   AND (CAST($14 AS TEXT) IS NULL
+                        OR EXISTS (SELECT 1 FROM run_tags WHERE tag = $14 AND run_id = runs.id))
+                 ORDER BY id DESC LIMIT $3"
+            }
+            AccessPath::Tag(..) => {
+                "SELECT {run_summary}
+                 FROM run_tags JOIN runs ON {by runs.id = run_tags.run_id}
+                 WHERE tag = $13 AND run_id >= $1 AND run_id < $2 AND {run_filter}
+                   AND (CAST($14 AS TEXT) IS NULL OR workflow = $14) AND (CAST($15 AS TEXT) IS NULL OR status = $15)
+                 ORDER BY run_id DESC LIMIT $3"
+            }
         }
     }
 
@@ -211,8 +230,12 @@ impl<'f> AccessPath<'f> {
     /// before it.
     fn last_id_sql(&self) -> &'static str {
         match self {
-            AccessPath::Id | AccessPath::RunKey(_) => {
+            AccessPath::Id | AccessPath::RunKey(..) => {
                 "SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3"
+            }
+            AccessPath::Tag(..) => {
+                "SELECT run_id FROM run_tags WHERE tag = $4 AND run_id >= $1 AND run_id < $2
+                 ORDER BY run_id DESC LIMIT 1 OFFSET $3"
             }
             AccessPath::Status(_) => {
                 "SELECT id FROM runs WHERE finished_at IS NOT NULL AND status = $4 AND id >= $1 AND id < $2
@@ -238,7 +261,23 @@ impl<'f> AccessPath<'f> {
             | AccessPath::WorkflowAndUnfinished(workflow, status) => {
                 vec![status.as_str().into(), (*workflow).into()]
             }
-            AccessPath::RunKey(key) => vec![(*key).into()],
+            AccessPath::RunKey(key, tag) => vec![(*key).into(), (*tag).into()],
+            AccessPath::Tag(tag, workflow, status) => {
+                vec![(*tag).into(), (*workflow).into(), status.map(RunStatus::as_str).into()]
+            }
+        }
+    }
+
+    /// The values for [`AccessPath::last_id_sql`].
+    fn values_of_last_id(&self) -> Vec<Value<'_>> {
+        match self {
+            AccessPath::Tag(tag, ..) => vec![(*tag).into()],
+            AccessPath::Id
+            | AccessPath::Status(_)
+            | AccessPath::WorkflowAndStatus(..)
+            | AccessPath::Unfinished(_)
+            | AccessPath::WorkflowAndUnfinished(..)
+            | AccessPath::RunKey(..) => self.values(),
         }
     }
 }
@@ -314,11 +353,18 @@ fn access_paths<'f>(filter: &'f RunFilter, workflow: Option<&'f str>) -> Vec<Acc
     let mut statuses = filter.statuses.clone();
     statuses.sort_unstable();
     statuses.dedup();
+    if let (Some(tag), None) = (&filter.tag, &filter.run_key) {
+        let of_status = |status| AccessPath::Tag(tag, workflow, status);
+        return match statuses.is_empty() {
+            true => vec![of_status(None)],
+            false => statuses.into_iter().map(|status| of_status(Some(status))).collect(),
+        };
+    }
     if statuses.is_empty() && workflow.is_some() {
         statuses = RunStatus::ALL.to_vec();
     }
     match (&filter.run_key, workflow) {
-        (Some(run_key), _) => vec![AccessPath::RunKey(run_key)],
+        (Some(run_key), _) => vec![AccessPath::RunKey(run_key, filter.tag.as_deref())],
         (None, Some(workflow)) => {
             statuses.into_iter().map(|status| AccessPath::of_workflow(workflow, status)).collect()
         }
@@ -344,8 +390,10 @@ fn lowest_id_searched(
     }
     let rows_before = SEARCH_MAX / paths.len() as i64 - 1;
     let range = [ids.from.into(), ids.below.into(), rows_before.into()];
-    let queries: Vec<PlainQuery<'_>> =
-        paths.iter().map(|path| (path.last_id_sql(), [range.to_vec(), path.values()].concat())).collect();
+    let queries: Vec<PlainQuery<'_>> = paths
+        .iter()
+        .map(|path| (path.last_id_sql(), [range.to_vec(), path.values_of_last_id()].concat()))
+        .collect();
     let floors = rows_of_each(connection, &queries, |row| row.integer(0))?;
     Ok(floors.into_iter().flatten().max())
 }

@@ -16,7 +16,8 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
                     CASE WHEN has_handlers = 0 THEN unfinished_jobs
                          ELSE (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL) END,
                     failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
-                    scheduled_for, source, outcome",
+                    scheduled_for, source, outcome,
+                    (SELECT tags FROM workflows WHERE workflows.id = runs.workflow_id)",
 };
 
 pub(in crate::store) mod list;
@@ -64,6 +65,8 @@ pub struct Run {
     pub source: Option<RunSource>,
     /// The state in which its jobs ended it, before its handlers ran; `None` without handlers, or before that.
     pub outcome: Option<RunStatus>,
+    /// The tags of its definition, sorted.
+    pub tags: Vec<String>,
 }
 
 /// How many jobs of a run are in each state.
@@ -132,7 +135,13 @@ fn read_run(row: &dyn Row) -> Result<Run> {
         scheduled_for: row.optional_integer(15)?,
         source: row.optional_text(16)?.as_deref().and_then(RunSource::parse),
         outcome: row.optional_text(17)?.as_deref().and_then(RunStatus::parse),
+        tags: read_tags(row.optional_text(18)?),
     })
+}
+
+/// Reads the column `tags` of a definition.
+pub(in crate::store) fn read_tags(stored: Option<String>) -> Vec<String> {
+    stored.and_then(|tags| serde_json::from_str(&tags).ok()).unwrap_or_default()
 }
 
 impl Runs<'_> {

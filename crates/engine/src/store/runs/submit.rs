@@ -100,6 +100,7 @@ pub(in crate::store) fn submit(
             .ok_or_else(|| Error::internal("submit a run", "the run with the same key was not found"))?;
         return Ok(Submitted { run_id, created: false });
     };
+    insert_tags(connection, run_id, &run.workflow.tags)?;
     let ids = insert_jobs(connection, run_id, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
     admit(connection, &prepared.keys_to_admit, now_ms)?;
@@ -137,7 +138,8 @@ pub(in crate::store) fn store_definition(
     now_ms: i64,
 ) -> Result<i64> {
     connection.execute(
-        "INSERT INTO workflows (name, hash, definition, created_at, secret_variables) VALUES ($1, $2, $3, $4, $5)
+        "INSERT INTO workflows (name, hash, definition, created_at, secret_variables, tags)
+         VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (name, hash) DO NOTHING",
         &[
             name.into(),
@@ -145,6 +147,7 @@ pub(in crate::store) fn store_definition(
             (&definition.json).into(),
             now_ms.into(),
             (&definition.secret_variables).into(),
+            (&definition.tags).into(),
         ],
     )?;
     one(
@@ -193,6 +196,18 @@ fn insert_run(
         ],
     )?;
     Ok(ids.first().copied())
+}
+
+/// Inserts the tags of a run, for lists of the runs with a tag.
+fn insert_tags(connection: &mut dyn Connection, run_id: i64, tags: &[String]) -> Result<()> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    connection.execute(
+        "INSERT INTO run_tags (tag, run_id) SELECT value, $2 FROM {texts $1} AS tags",
+        &[(&to_json(&tags)?).into(), run_id.into()],
+    )?;
+    Ok(())
 }
 
 fn insert_jobs(
