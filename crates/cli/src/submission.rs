@@ -74,9 +74,14 @@ impl LoadError {
 
 /// Reads and checks a workflow file.
 pub(crate) fn load(path: &Path, origin: PathOrigin) -> Result<Workflow, LoadError> {
+    load_with_source(path, origin).map(|(workflow, _source)| workflow)
+}
+
+/// The same, with the text of the file.
+pub(crate) fn load_with_source(path: &Path, origin: PathOrigin) -> Result<(Workflow, Source), LoadError> {
     let bytes = read_file::read(path, limits::FILE_BYTES, origin).map_err(LoadError::Unreadable)?;
     Source::new(path.display().to_string(), bytes)
-        .and_then(|source| windlass_workflow::parse(&source))
+        .and_then(|source| Ok((windlass_workflow::parse(&source)?, source)))
         .map_err(LoadError::Invalid)
 }
 

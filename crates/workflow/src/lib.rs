@@ -38,6 +38,7 @@ mod suggest;
 pub mod support;
 pub mod template;
 mod tree;
+mod warnings;
 
 pub use canonical::hash_of_stored;
 pub use draw::{DrawError, Drawing};
@@ -56,3 +57,4 @@ pub use source::{Format, Source};
 pub use subset::SubsetError;
 pub use support::{Accepted, Support};
 pub use tree::{has_too_many_parts, read_values};
+pub use warnings::warnings;

@@ -110,6 +110,8 @@ pub const SCHEDULE_LAST_MS: i64 = 253_402_300_799_999;
 pub const ERRORS_SHOWN: usize = 50;
 /// The largest number of errors that are kept while a file is parsed. The report shows the first of them by position.
 pub(crate) const ERRORS_KEPT: usize = 1_000;
+/// How many jobs and dependencies the warnings about ends look at. In a larger file some of these warnings are left out.
+pub(crate) const WARNING_STEPS: usize = 20_000_000;
 /// The largest number of cycles that a report shows.
 pub const CYCLES_SHOWN: usize = 20;
 /// The largest number of names that are compared to find the nearest spelling, for all errors of a file together.

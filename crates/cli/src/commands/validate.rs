@@ -15,40 +15,61 @@ use crate::submission::{self, LoadError};
 use crate::text::style::{GREEN, paint};
 use crate::text::values::counted;
 
-/// Check workflow files and show all errors with their lines
+/// Check workflow files and show all errors and warnings with their lines
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
     /// The workflow files, TOML, YAML or JSON
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+
+    /// Treat warnings as errors: exit with 2 if there are any
+    #[arg(long)]
+    strict: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass validate nightly.toml
-  windlass validate workflows/*.toml
+  windlass validate workflows/*.toml --strict
   windlass validate nightly.toml -o json | jq '.[].errors'";
 
 /// Checks all files and shows all errors.
 pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(), Failure> {
     let mut views = Vec::new();
+    let mut warned = 0;
     for path in &args.files {
-        let checked = submission::load(path, PathOrigin::Named);
+        let checked = submission::load_with_source(path, PathOrigin::Named);
+        let warnings =
+            checked.as_ref().ok().map(|(workflow, source)| windlass_workflow::warnings(source, workflow));
+        let warnings = warnings.filter(|warnings| !warnings.diagnostics().is_empty());
         if global.output == OutputFormat::Text {
             match &checked {
-                Ok(workflow) => output::write_text(&success(path, workflow))?,
+                Ok((workflow, _source)) => output::write_text(&success(path, workflow))?,
                 Err(LoadError::Unreadable(failure)) => failure.print(),
                 Err(LoadError::Invalid(report)) => stderr::note(&report.render(Colour::Always)),
             }
+            if let Some(warnings) = &warnings {
+                stderr::note(&warnings.render(Colour::Always));
+            }
         }
-        views.push(view(path, checked.err()));
+        if args.strict && warnings.is_some() {
+            warned += 1;
+        }
+        let mut view = view(path, checked.err(), warnings.as_ref());
+        view.valid &= !args.strict || view.warnings.is_empty();
+        views.push(view);
     }
     Output { format: global.output }.list(&views, |_| String::new())?;
     let invalid = views.iter().filter(|view| !view.valid).count();
     match (invalid, views.len()) {
         (0, _) => Ok(()),
-        (1, 1) => Err(Failure::InvalidFiles { message: None }),
+        (1, 1) if warned == 0 => Err(Failure::InvalidFiles { message: None }),
+        (_, all) if warned > 0 => {
+            let message =
+                format!("with --strict {invalid} of {all} files are invalid, {warned} because of warnings");
+            Err(Failure::InvalidFiles { message: Some(message) })
+        }
         (_, all) => {
             Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files are invalid")) })
         }
@@ -77,13 +98,14 @@ fn success(path: &Path, workflow: &Workflow) -> String {
     )
 }
 
-fn view(path: &Path, error: Option<LoadError>) -> ValidatedFile {
+fn view(path: &Path, error: Option<LoadError>, warnings: Option<&Report>) -> ValidatedFile {
     let errors = match &error {
         None => Vec::new(),
         Some(LoadError::Unreadable(failure)) => vec![unreadable(failure)],
         Some(LoadError::Invalid(report)) => file_errors(report),
     };
-    ValidatedFile { file: path.display().to_string(), valid: error.is_none(), errors }
+    let warnings = warnings.map(file_errors).unwrap_or_default();
+    ValidatedFile { file: path.display().to_string(), valid: error.is_none(), errors, warnings }
 }
 
 fn unreadable(failure: &Failure) -> FileError {

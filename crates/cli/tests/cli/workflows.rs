@@ -13,7 +13,28 @@ fn a_valid_file_is_reported_valid() {
     bench.write("good.toml", GOOD);
     bench.windlass(&["validate", "good.toml"]).code(0).says(&["good.toml: valid", "`good`", "2 jobs"]);
     let report = bench.json(&["validate", "good.toml"]);
-    assert_eq!(report, json!([{ "file": "good.toml", "valid": true, "errors": [] }]));
+    assert_eq!(report, json!([{ "file": "good.toml", "valid": true, "errors": [], "warnings": [] }]));
+}
+
+#[test]
+fn warnings_are_shown_and_are_errors_only_with_strict() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.write("odd.toml", &format!("secrets = {{ TOKEN = {{}} }}\n{GOOD}"));
+    let outcome = bench.windlass(&["validate", "odd.toml", "good.toml"]);
+    outcome.code(0).says(&["odd.toml: valid", "good.toml: valid"]).tells(&[
+        "odd.toml:1:13",
+        "no job uses the secret `TOKEN`",
+        "1 warning",
+    ]);
+    let strict = bench.windlass(&["validate", "--strict", "odd.toml", "good.toml"]);
+    strict.code(2).tells(&["no job uses the secret `TOKEN`", "1 of 2 files"]);
+    bench.windlass(&["validate", "--strict", "good.toml"]).code(0);
+    let report = bench.json(&["validate", "odd.toml"]);
+    assert_eq!((&report[0]["valid"], &report[0]["errors"]), (&json!(true), &json!([])));
+    assert_eq!(report[0]["warnings"][0]["column"], 13);
+    let report = bench.windlass(&["validate", "--strict", "odd.toml", "-o", "json"]).code(2).stdout.clone();
+    assert!(report.contains("\"valid\": false"), "{report}");
 }
 
 #[test]

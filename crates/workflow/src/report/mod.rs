@@ -13,10 +13,20 @@ pub use render::Colour;
 
 use crate::limits;
 
-/// All errors of a file, in the order of the file.
+/// Whether a file can be used in spite of what a report says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// It can't.
+    Error,
+    /// It can, and its author can hardly have meant it.
+    Warning,
+}
+
+/// All errors or all warnings of a file, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     path: String,
+    severity: Severity,
     diagnostics: Vec<Diagnostic>,
     omitted: usize,
 }
@@ -37,13 +47,21 @@ pub struct Diagnostic {
 
 impl Report {
     pub(crate) fn new(path: impl Into<String>, text: &str, findings: Findings) -> Report {
+        Report::of(Severity::Error, path, text, findings)
+    }
+
+    pub(crate) fn of_warnings(path: impl Into<String>, text: &str, findings: Findings) -> Report {
+        Report::of(Severity::Warning, path, text, findings)
+    }
+
+    fn of(severity: Severity, path: impl Into<String>, text: &str, findings: Findings) -> Report {
         let (mut findings, mut omitted) = findings.into_parts();
         findings.sort_by_key(Finding::start);
         omitted += findings.len().saturating_sub(limits::ERRORS_SHOWN);
         findings.truncate(limits::ERRORS_SHOWN);
         let lines = Lines::of(text);
         let diagnostics = findings.into_iter().map(|finding| Diagnostic::new(finding, &lines)).collect();
-        Report { path: path.into(), diagnostics, omitted }
+        Report { path: path.into(), severity, diagnostics, omitted }
     }
 
     pub(crate) fn of_one(path: impl Into<String>, text: &str, finding: Finding) -> Report {

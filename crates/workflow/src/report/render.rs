@@ -4,7 +4,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
 use super::excerpt::Excerpt;
-use super::{Diagnostic, Report};
+use super::{Diagnostic, Report, Severity};
 
 /// Whether the text has terminal colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) fn render(report: &Report, colour: Colour) -> String {
     let renderer = renderer.decor_style(DecorStyle::Ascii).term_width(200);
     let mut text = String::new();
     for diagnostic in &report.diagnostics {
-        let rendered = renderer.render(&[group(&report.path, diagnostic)]);
+        let rendered = renderer.render(&[group(report, diagnostic)]);
         text.push_str(&with_real_columns(rendered, &report.path, diagnostic));
         text.push_str("\n\n");
     }
@@ -31,7 +31,8 @@ pub(super) fn render(report: &Report, colour: Colour) -> String {
     text
 }
 
-fn group<'r>(path: &'r str, diagnostic: &'r Diagnostic) -> Group<'r> {
+fn group<'r>(report: &'r Report, diagnostic: &'r Diagnostic) -> Group<'r> {
+    let path = report.path.as_str();
     let mut elements: Vec<Element<'r>> = Vec::new();
     match diagnostic.excerpts.split_first() {
         None => elements.push(Origin::path(path).into()),
@@ -47,7 +48,11 @@ fn group<'r>(path: &'r str, diagnostic: &'r Diagnostic) -> Group<'r> {
         }
     }
     elements.extend(diagnostic.help.iter().map(|help| Level::HELP.message(help.as_str()).into()));
-    Level::ERROR.primary_title(diagnostic.message.as_str()).elements(elements)
+    let level = match report.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    level.primary_title(diagnostic.message.as_str()).elements(elements)
 }
 
 /// Replaces columns by those of the whole line. The renderer counts columns in the excerpt, which may be a part of a line.
@@ -77,7 +82,11 @@ fn annotation(excerpt: &Excerpt, kind: AnnotationKind) -> Annotation<'_> {
 
 fn summary(report: &Report) -> String {
     let total = report.diagnostics.len() + report.omitted;
-    let errors = if total == 1 { "1 error".to_owned() } else { format!("{total} errors") };
+    let noun = match report.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let errors = if total == 1 { format!("1 {noun}") } else { format!("{total} {noun}s") };
     match report.omitted {
         0 => format!("{}: {errors}\n", report.path),
         omitted => format!("{}: {errors}, of which {omitted} more are not shown\n", report.path),

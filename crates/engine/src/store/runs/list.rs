@@ -154,19 +154,26 @@ pub(crate) const RUN_SUMMARY: Fragment = Fragment {
           started_at, finished_at, schedule_id, scheduled_for, source",
 };
 
-/// The range of ids and the conditions of a [`RunFilter`] that are compared run by run, with parameters 1 to 12.
-pub(crate) const RUN_FILTER: Fragment = Fragment {
-    name: "run_filter",
-    sql: "id >= $1 AND id < $2
-          AND (CAST($4 AS {integer}) IS NULL OR created_at >= $4)
+/// The conditions of a [`RunFilter`] that are compared run by run, with parameters 4 to 12.
+macro_rules! comparisons {
+    () => {
+        "(CAST($4 AS {integer}) IS NULL OR created_at >= $4)
           AND (CAST($5 AS {integer}) IS NULL OR created_at < $5)
           AND (CAST($6 AS {integer}) IS NULL OR started_at >= $6)
           AND (CAST($7 AS {integer}) IS NULL OR started_at < $7)
           AND (CAST($8 AS TEXT) IS NULL OR coalesce(source, 'submission') = $8)
           AND (CAST($9 AS {integer}) IS NULL OR schedule_id = $9)
           AND (CAST($10 AS TEXT) IS NULL OR replace(params, $10, '') <> params
-               OR replace(params, $11, '') <> params OR replace(params, $12, '') <> params)",
-};
+               OR replace(params, $11, '') <> params OR replace(params, $12, '') <> params)"
+    };
+}
+
+/// The range of ids and the conditions of a [`RunFilter`] that are compared run by run, with parameters 1 to 12.
+pub(crate) const RUN_FILTER: Fragment =
+    Fragment { name: "run_filter", sql: concat!("id >= $1 AND id < $2 AND ", comparisons!()) };
+
+/// The same without the range, for runs that are found in another table by the range.
+pub(crate) const RUN_COMPARISONS: Fragment = Fragment { name: "run_comparisons", sql: comparisons!() };
 
 impl<'f> AccessPath<'f> {
     fn of_status(status: RunStatus) -> AccessPath<'f> {
@@ -216,12 +223,17 @@ impl<'f> AccessPath<'f> {
                         OR EXISTS (SELECT 1 FROM run_tags WHERE tag = $14 AND run_id = runs.id))
                  ORDER BY id DESC LIMIT $3"
             }
+            // OFFSET 0 keeps PostgreSQL from joining in another order, in which it would read all runs of a state.
             AccessPath::Tag(..) => {
                 "SELECT {run_summary}
-                 FROM run_tags JOIN runs ON {by runs.id = run_tags.run_id}
-                 WHERE tag = $13 AND run_id >= $1 AND run_id < $2 AND {run_filter}
-                   AND (CAST($14 AS TEXT) IS NULL OR workflow = $14) AND (CAST($15 AS TEXT) IS NULL OR status = $15)
-                 ORDER BY run_id DESC LIMIT $3"
+                 FROM (SELECT run_id AS found_id FROM run_tags
+                       WHERE tag = $13 AND run_id >= $1 AND run_id < $2
+                         AND EXISTS (SELECT 1 FROM runs WHERE id = run_id AND {run_comparisons}
+                                       AND (CAST($14 AS TEXT) IS NULL OR workflow = $14)
+                                       AND (CAST($15 AS TEXT) IS NULL OR status = $15)
+                                     LIMIT 1 OFFSET 0)
+                       ORDER BY run_id DESC LIMIT $3) AS found
+                 JOIN runs ON {by runs.id = found.found_id} ORDER BY id DESC LIMIT $3"
             }
         }
     }
