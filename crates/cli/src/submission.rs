@@ -1,5 +1,6 @@
 //! The workflow and the parameters of a new run, from a file or from a registered workflow.
 
+mod called_files;
 mod parameters;
 
 use std::io;
@@ -54,13 +55,15 @@ pub(crate) enum LoadError {
     Unreadable(Failure),
     /// The file has errors.
     Invalid(Report),
+    /// The workflows that it calls can't be used.
+    Calls(Failure),
 }
 
 impl LoadError {
     /// The failure for a verb that needs the workflow.
     pub(crate) fn failure(&self) -> Failure {
         match self {
-            LoadError::Unreadable(failure) => failure.clone(),
+            LoadError::Unreadable(failure) | LoadError::Calls(failure) => failure.clone(),
             LoadError::Invalid(report) => Failure::InvalidWorkflow {
                 report: report.render(Colour::Always),
                 help: format!(
@@ -72,13 +75,19 @@ impl LoadError {
     }
 }
 
-/// Reads and checks a workflow file.
+/// Reads and checks a workflow file, with the files that it calls.
 pub(crate) fn load(path: &Path, origin: PathOrigin) -> Result<Workflow, LoadError> {
     load_with_source(path, origin).map(|(workflow, _source)| workflow)
 }
 
 /// The same, with the text of the file.
 pub(crate) fn load_with_source(path: &Path, origin: PathOrigin) -> Result<(Workflow, Source), LoadError> {
+    let (workflow, source) = load_alone(path, origin)?;
+    Ok((called_files::embed(path, workflow)?, source))
+}
+
+/// Reads and checks a workflow file, without the files that it calls.
+fn load_alone(path: &Path, origin: PathOrigin) -> Result<(Workflow, Source), LoadError> {
     let bytes = read_file::read(path, limits::FILE_BYTES, origin).map_err(LoadError::Unreadable)?;
     Source::new(path.display().to_string(), bytes)
         .and_then(|source| Ok((windlass_workflow::parse(&source)?, source)))

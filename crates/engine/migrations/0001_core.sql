@@ -114,23 +114,40 @@ CREATE TABLE runs (
     first_event_id   {integer} NOT NULL DEFAULT 0,
     -- The state in which its jobs ended it, before its handlers ran. NULL without handlers.
     outcome          {text} CHECK (outcome IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')),
+    -- The job that called the workflow and its attempt, and the run at the top of all calls. NULL for a run that no job
+    -- started. The job's row is deleted after this one.
+    parent_job_id    {integer},
+    parent_attempt   {integer},
+    root_run_id      {integer},
+    -- Whether the job that called the workflow waits for the end of this run.
+    call_open        {integer} NOT NULL DEFAULT 0 CHECK (call_open = 0 OR call_open = 1),
+    CHECK ((parent_job_id IS NULL) = (root_run_id IS NULL)),
     UNIQUE (schedule_id, scheduled_for)
 ) {strict};
 
+-- One run for each attempt of a job that calls a workflow.
+CREATE UNIQUE INDEX runs_parent ON runs (parent_job_id, parent_attempt) WHERE parent_job_id IS NOT NULL;
+CREATE INDEX runs_of_root ON runs (root_run_id, id) WHERE root_run_id IS NOT NULL;
+-- For lists of child runs, newest first.
+CREATE INDEX runs_children ON runs (id) WHERE parent_job_id IS NOT NULL;
+-- Runs that are over, and whose calling jobs were not told.
+CREATE INDEX runs_calls_over ON runs (id) WHERE call_open = 1 AND finished_at IS NOT NULL;
 CREATE INDEX runs_unfinished ON runs (id) WHERE status IN ('PENDING', 'RUNNING');
 CREATE INDEX runs_deadline ON runs (deadline_at)
     WHERE deadline_at IS NOT NULL AND stop_reason IS NULL AND status IN ('PENDING', 'RUNNING');
--- For pruning, which must read only what it deletes.
-CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
+-- For pruning, which must read only what it deletes. Child runs are pruned with the run at the top.
+CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL AND parent_job_id IS NULL;
 CREATE INDEX runs_workflow ON runs (workflow_id);
 -- For lists of finished runs, newest first. A list of all states of a workflow reads one range for each state.
-CREATE INDEX runs_by_workflow ON runs (workflow, status, id) WHERE finished_at IS NOT NULL;
-CREATE INDEX runs_by_status ON runs (status, id) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_by_workflow ON runs (workflow, status, id)
+    WHERE finished_at IS NOT NULL AND parent_job_id IS NULL;
+CREATE INDEX runs_by_status ON runs (status, id) WHERE finished_at IS NOT NULL AND parent_job_id IS NULL;
 -- The unfinished runs of a schedule, for its overlap rule.
 CREATE INDEX runs_of_schedule ON runs (schedule_id, id)
     WHERE schedule_id IS NOT NULL AND status IN ('PENDING', 'RUNNING');
 -- For keeping a number of the newest runs of each workflow.
-CREATE INDEX runs_finished_of_workflow ON runs (workflow, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_finished_of_workflow ON runs (workflow, finished_at)
+    WHERE finished_at IS NOT NULL AND parent_job_id IS NULL;
 
 -- The tags of the definitions of runs, for lists of the runs with a tag. A run without tags has no row.
 CREATE TABLE run_tags (
@@ -220,14 +237,15 @@ CREATE TABLE jobs (
     -- How long a SCHEDULED job waits, if it waits for a duration and not for an instant that a person named. Then
     -- `execute_after` is the end of that duration by the current setting of the clock.
     delay_ms             {integer},
-    -- What a WAITING job waits for: a slot of its concurrency key, a decision of the scheduler, an event, a person, or the
-    -- ends of its items. It means nothing in other states.
+    -- What a WAITING job waits for: a slot of its concurrency key, a decision of the scheduler, an event, a person, the ends
+    -- of its items, or the run that it has started. It means nothing in other states.
     waits_for            {text} CHECK (waits_for IS NULL
                          OR waits_for = 'slot'
                          OR waits_for = 'decision'
                          OR waits_for = 'event'
                          OR waits_for = 'approval'
-                         OR waits_for = 'items'),
+                         OR waits_for = 'items'
+                         OR waits_for = 'run'),
     -- When the job runs, by the ends of its parents. NULL means `all_successful`, the default, without a look at it when
     -- the last parent ends: the other ends have skipped the job before. `all_successful` is written when a parent was not
     -- needed, so that the job is decided when its last parent ends.
@@ -243,6 +261,8 @@ CREATE TABLE jobs (
     -- The exit code of the last attempt; NULL if a signal ended it, or if it has none.
     exit_code            {integer},
     handles              {text} CHECK (handles IS NULL OR handles = 'SUCCESSFUL' OR handles = 'FAILED' OR handles = 'CANCELLED'),
+    -- The run at the top of all calls, if its own run was started by a job.
+    root_run_id          {integer},
     -- When the scheduler decided that the job runs. A SCHEDULED job that has a `control` and is not decided goes to the
     -- scheduler when its time comes: it sleeps. A decided one is retried, and goes to the workers.
     decided_at           {integer},
@@ -273,7 +293,8 @@ CREATE TABLE jobs (
 -- A claim of one run does not mention `kind > ''`, so that the database can't use the index of all queues for it.
 CREATE INDEX jobs_claim ON jobs (queue, kind, requires, version, {rank}, id)
     WHERE status = 'PENDING' AND kind > '';
-CREATE INDEX jobs_claim_in_run ON jobs (run_id, {rank}, id)
+-- The run at the top has the jobs of all runs below it.
+CREATE INDEX jobs_claim_in_run ON jobs (coalesce(root_run_id, run_id), {rank}, id)
     WHERE run_id IS NOT NULL AND status = 'PENDING';
 CREATE INDEX jobs_due ON jobs (execute_after, id) WHERE status = 'SCHEDULED';
 -- Also counts the running jobs of a queue.
@@ -306,6 +327,9 @@ CREATE INDEX jobs_deadline ON jobs (deadline_at)
 -- All waiting jobs, for counts, lists, and the scheduler's decisions.
 CREATE INDEX jobs_waiting ON jobs (waits_for, id) WHERE status = 'WAITING';
 
+-- Jobs whose runs must be stopped.
+CREATE INDEX jobs_calls_stopping ON jobs (id)
+    WHERE status = 'WAITING' AND waits_for = 'run' AND cancel_requested_at IS NOT NULL;
 -- Jobs that wait for an event, by the event.
 CREATE INDEX jobs_waiting_for_event ON jobs (event_name, event_key, id)
     WHERE event_name IS NOT NULL AND status = 'WAITING' AND waits_for = 'event';

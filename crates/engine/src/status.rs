@@ -94,6 +94,8 @@ pub enum WaitsFor {
     Approval,
     /// The ends of its items.
     Items,
+    /// The end of the run that it has started.
+    Run,
 }
 
 impl WaitsFor {
@@ -106,15 +108,23 @@ impl WaitsFor {
             WaitsFor::Event => "event",
             WaitsFor::Approval => "approval",
             WaitsFor::Items => "items",
+            WaitsFor::Run => "run",
         }
     }
 
     /// Reads the spelling in the tables.
     #[must_use]
     pub fn parse(text: &str) -> Option<WaitsFor> {
-        [WaitsFor::Slot, WaitsFor::Decision, WaitsFor::Event, WaitsFor::Approval, WaitsFor::Items]
-            .into_iter()
-            .find(|reason| reason.as_str() == text)
+        [
+            WaitsFor::Slot,
+            WaitsFor::Decision,
+            WaitsFor::Event,
+            WaitsFor::Approval,
+            WaitsFor::Items,
+            WaitsFor::Run,
+        ]
+        .into_iter()
+        .find(|reason| reason.as_str() == text)
     }
 }
 

@@ -196,6 +196,29 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "job j4 waits for event",
     ),
     (
+        "a job that waits for a run has started it",
+        "UPDATE jobs SET status = 'WAITING', waits_for = 'run' WHERE id = 4",
+        "job j4 waits for a run, and attempt 0 has none",
+    ),
+    (
+        "a run that a job has started has this job",
+        "INSERT INTO runs (workflow, status, finished_at, parent_job_id, parent_attempt, root_run_id)
+             VALUES ('w', 'SUCCESSFUL', 5, 99, 1, 1)",
+        "run 2 was started by job j99, which does not exist",
+    ),
+    (
+        "a run and its jobs name the run at the top of all calls",
+        "INSERT INTO runs (workflow, status, finished_at, parent_job_id, parent_attempt, root_run_id)
+             VALUES ('w', 'SUCCESSFUL', 5, 1, 1, 9)",
+        "run 2 or one of its jobs does not name run 1",
+    ),
+    (
+        "the end of a run is the end of the job that has started it within a minute",
+        "INSERT INTO runs (workflow, status, finished_at, parent_job_id, parent_attempt, root_run_id, call_open)
+             VALUES ('w', 'SUCCESSFUL', 5, 1, 1, 1, 1)",
+        "run 2 is SUCCESSFUL, and job j1 waits for it",
+    ),
+    (
         "an event is dispatched within a minute",
         "INSERT INTO events (id, name, received_at) VALUES (1, 'e', 5)",
         "event 1 is not dispatched",

@@ -107,6 +107,7 @@ fn random_run_filter(random: &Random) -> RunFilter {
         RunStatus::ALL.to_vec(),
     ];
     RunFilter {
+        children: false,
         workflow: maybe(random, &["w0", "w1", "w2", "none"]).map(str::to_owned),
         tag: maybe(random, &[None, None, Some("t0"), Some("t1"), Some("t")]).flatten().map(str::to_owned),
         statuses: maybe(random, &statuses).unwrap_or_default(),

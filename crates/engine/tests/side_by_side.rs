@@ -13,8 +13,9 @@ use windlass_engine::store::{
 };
 use windlass_engine::transition::{Outcome, after_attempt};
 use windlass_engine::{Error, JobStatus, Result, WorkerStatus};
+use windlass_workflow::kinds::call::Call;
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule as Definition};
-use windlass_workflow::{OnInterrupt, Workflow};
+use windlass_workflow::{Job, OnInterrupt, Workflow};
 
 const STEPS_VARIABLE: &str = "WINDLASS_STEPS";
 const STEPS: usize = 100;
@@ -60,7 +61,24 @@ fn workflow(chance: &mut fastrand::Rng) -> Workflow {
         }
         job.concurrency = concurrency(chance);
     }
+    if chance.u8(0..3) == 0 {
+        call_a_workflow(&mut workflow, chance);
+    }
     workflow
+}
+
+/// Makes a job a call of a workflow of two jobs, of which the last may be a call too.
+fn call_a_workflow(workflow: &mut Workflow, chance: &mut fastrand::Rng) {
+    workflow.workflows = vec![graph(vec![vec![], vec![0]]), graph(vec![vec![]])];
+    let call = |job: &mut Job, called: usize| {
+        job.action = Call { called: Some(called), ..Call::of("child") }.into();
+        (job.concurrency, job.queue) = (None, "default".to_owned());
+    };
+    let job = chance.usize(0..workflow.jobs.len());
+    call(&mut workflow.jobs[job], 0);
+    if chance.bool() {
+        call(&mut workflow.workflows[0].jobs[1], 1);
+    }
 }
 
 fn schedule(name: &str, chance: &mut fastrand::Rng) -> Definition {
@@ -151,6 +169,8 @@ impl World {
             store.for_scheduler().reconcile_step(0).unwrap();
             cursor = store.for_scheduler().admit_waiting(&cursor).unwrap();
             store.for_scheduler().decide_waiting().unwrap();
+            store.for_scheduler().stop_calls().unwrap();
+            store.for_scheduler().end_calls().unwrap();
             for id in store.for_scheduler().schedules_to_fire(100, &[]).unwrap() {
                 allowed(store.for_scheduler().fire(id));
             }
@@ -305,6 +325,8 @@ fn run_all_jobs(bench: &Bench) {
         store.for_scheduler().promote_due().unwrap();
         store.for_scheduler().admit_waiting("").unwrap();
         store.for_scheduler().decide_waiting().unwrap();
+        store.for_scheduler().stop_calls().unwrap();
+        store.for_scheduler().end_calls().unwrap();
         let jobs = bench.claim(worker, 100);
         let ends: Vec<_> = jobs.into_iter().map(|job| (worker, job, success())).collect();
         bench.finish_all(&ends);

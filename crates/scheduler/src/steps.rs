@@ -118,10 +118,11 @@ enum Left {
     Some,
 }
 
-/// Decides about the jobs that wait for a decision, up to a limit. A skipped job may let another one wait for a decision.
+/// Decides about the jobs that wait for a decision, and about those that have started runs, up to a limit. A skipped job may let another one wait for a decision.
 fn decide_waiting(store: &Store) -> Result<Left> {
     for _batch in 0..BATCHES_MAX {
-        if store.for_scheduler().decide_waiting()? == 0 {
+        let scheduler = store.for_scheduler();
+        if scheduler.decide_waiting()? + scheduler.stop_calls()? + scheduler.end_calls()? == 0 {
             return Ok(Left::Nothing);
         }
     }

@@ -31,7 +31,15 @@ pub struct RunView {
     finished_at: Option<String>,
     duration_ms: Option<i64>,
     interrupted: bool,
+    parent: Option<ParentView>,
     job_counts: JobCountsView,
+}
+
+/// The job that called the workflow of a run.
+#[derive(Debug, Serialize)]
+pub(crate) struct ParentView {
+    job_id: i64,
+    root_run_id: Option<i64>,
 }
 
 impl RunView {
@@ -60,6 +68,7 @@ impl RunView {
             finished_at: instant(run.finished_at),
             duration_ms: duration_ms(run.started_at, run.finished_at),
             interrupted,
+            parent: run.parent_job_id.map(|job_id| ParentView { job_id, root_run_id: run.root_run_id }),
             job_counts: JobCountsView::new(counts),
         }
     }
@@ -102,6 +111,7 @@ impl JobCountsView {
 pub struct InspectedRun {
     #[serde(flatten)]
     run: RunView,
+    outputs: Option<Value>,
     jobs: Vec<JobView>,
 }
 
@@ -111,14 +121,25 @@ impl InspectedRun {
         let mut jobs = store.jobs().of_run(run.id)?;
         store.jobs().collect_outputs(&mut jobs)?;
         let needs = needed_jobs_of_run(store, run.id, &jobs)?;
-        Ok(InspectedRun::new(RunView::read(store, run)?, &jobs, &needs))
+        let outputs = known_outputs(store, run.id)?;
+        Ok(InspectedRun::new(RunView::read(store, run)?, outputs, &jobs, &needs))
     }
 
     /// `needs` are the names of the jobs that a job needs, by the id of that job.
-    pub fn new(run: RunView, jobs: &[Job], needs: &HashMap<i64, Vec<String>>) -> InspectedRun {
+    pub fn new(
+        run: RunView,
+        outputs: Option<Value>,
+        jobs: &[Job],
+        needs: &HashMap<i64, Vec<String>>,
+    ) -> InspectedRun {
         let view = |job: &Job| JobView::new(job, needs.get(&job.id).cloned().unwrap_or_default());
-        InspectedRun { run, jobs: jobs.iter().map(view).collect() }
+        InspectedRun { run, outputs, jobs: jobs.iter().map(view).collect() }
     }
+}
+
+/// The outputs of a run that succeeded, if they have values.
+fn known_outputs(store: &Store, run_id: i64) -> Result<Option<Value>> {
+    Ok(store.runs().outputs(run_id)?.and_then(std::result::Result::ok))
 }
 
 /// The names of the jobs that each job of a run needs, by the id of the job that needs them.

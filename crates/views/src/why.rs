@@ -41,6 +41,7 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
         Reason::WorkersBusy { .. } => "workers_busy",
         Reason::Behind(_) => "behind",
         Reason::Runs { .. } => "runs",
+        Reason::WaitsForRun { .. } => "waits_for_run",
         Reason::WaitsForEndOfRun => "waits_for_end_of_run",
         Reason::WaitsForDecision => "waits_for_decision",
         Reason::WaitsForEvent { .. } => "waits_for_event",

@@ -18,6 +18,8 @@ impl Workflow {
             schedules: Vec::new(),
             tags: Vec::new(),
             secrets: Vec::new(),
+            outputs: BTreeMap::new(),
+            workflows: Vec::new(),
             jobs,
         }
     }

@@ -21,7 +21,9 @@ impl Workflow {
     pub fn from_json(json: &str) -> Result<Workflow, serde_json::Error> {
         let workflow: Workflow = serde_json::from_str(json)?;
         // Other programs can write to the table that has the stored text.
-        check_graph(&workflow).map_err(serde_json::Error::custom)?;
+        for workflow in std::iter::once(&workflow).chain(&workflow.workflows) {
+            check_graph(workflow).map_err(serde_json::Error::custom)?;
+        }
         Ok(workflow)
     }
 

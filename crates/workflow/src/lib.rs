@@ -4,6 +4,7 @@
 //! the [`model`], and `report` shows the errors. A program can build the same model, and [`Workflow::check`] checks it.
 
 mod build;
+pub mod calls;
 mod canonical;
 mod check;
 mod concurrency;
@@ -40,6 +41,7 @@ pub mod template;
 mod tree;
 mod warnings;
 
+pub use calls::CallError;
 pub use canonical::hash_of_stored;
 pub use draw::{DrawError, Drawing};
 pub use expression::{Expression, ExpressionError, JobField, JobRead};

@@ -60,6 +60,12 @@ pub const NESTING: usize = 32;
 pub const NAME_CHARS: usize = 200;
 /// The largest number of parameters of a workflow.
 pub const PARAMS: usize = 1_000;
+/// The largest number of `outputs` of a workflow.
+pub const OUTPUTS: usize = 1_000;
+/// The largest number of workflows that a workflow calls, directly or through others.
+pub const CALLED_WORKFLOWS: usize = 1_000;
+/// How deep workflows may call each other. A workflow that nobody calls counts 0.
+pub const CALL_DEPTH: usize = 16;
 /// The largest number of items in `choices`.
 pub const CHOICES: usize = 1_000;
 /// The largest number of entries in an `env` table.

@@ -45,6 +45,13 @@ pub struct Workflow {
     /// The secrets that jobs can use, in the order of the file. Each has a different name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<Secret>,
+    /// What a run gives to the job that called the workflow, by name. Each expression may read every job.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, Expression>,
+    /// The workflows that jobs of this one call, directly or through others. They have none of their own:
+    /// [`Call::called`](crate::kinds::call::Call::called) indexes into this list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workflows: Vec<Workflow>,
     /// The jobs, and after them the handlers: the jobs of `on_success`, `on_failure`, `on_cancel` and `finally`. `needs` and
     /// `uses` index into this list.
     pub jobs: Vec<Job>,

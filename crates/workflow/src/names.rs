@@ -16,6 +16,8 @@ pub(crate) enum NameKind {
     Secret,
     Tag,
     Event,
+    Workflow,
+    Output,
 }
 
 impl NameKind {
@@ -30,6 +32,8 @@ impl NameKind {
             NameKind::Secret => "secret",
             NameKind::Tag => "tag",
             NameKind::Event => "event",
+            NameKind::Workflow => "workflow",
+            NameKind::Output => "output",
         }
     }
 
@@ -40,8 +44,11 @@ impl NameKind {
             | NameKind::Capability
             | NameKind::Schedule
             | NameKind::Tag
-            | NameKind::Event => c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'),
-            NameKind::Param | NameKind::Variable | NameKind::Secret => c.is_ascii_alphanumeric() || c == '_',
+            | NameKind::Event
+            | NameKind::Workflow => c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'),
+            NameKind::Param | NameKind::Variable | NameKind::Secret | NameKind::Output => {
+                c.is_ascii_alphanumeric() || c == '_'
+            }
         }
     }
 
@@ -55,7 +62,9 @@ impl NameKind {
             | NameKind::Schedule
             | NameKind::Variable
             | NameKind::Secret
-            | NameKind::Event => limits::NAME_CHARS,
+            | NameKind::Event
+            | NameKind::Workflow
+            | NameKind::Output => limits::NAME_CHARS,
         }
     }
 
@@ -67,10 +76,11 @@ impl NameKind {
             | NameKind::Capability
             | NameKind::Schedule
             | NameKind::Tag
-            | NameKind::Event => {
+            | NameKind::Event
+            | NameKind::Workflow => {
                 "must begin with a letter or `_`, followed by letters, digits, `_`, `-` and `.`"
             }
-            NameKind::Param | NameKind::Variable | NameKind::Secret => {
+            NameKind::Param | NameKind::Variable | NameKind::Secret | NameKind::Output => {
                 "must begin with a letter or `_`, followed by letters, digits and `_`"
             }
         }

@@ -154,7 +154,7 @@ pub fn bind(
     if errors.is_empty() { Ok(bound) } else { Err(errors) }
 }
 
-fn unknown(name: String, params: &[Param]) -> ParamError {
+pub(crate) fn unknown(name: String, params: &[Param]) -> ParamError {
     let known: Vec<String> = params.iter().map(|param| param.name.clone()).collect();
     let mut budget = limits::PARAMS;
     let suggestion =

@@ -47,7 +47,7 @@ fn table(known: Table) -> Json {
 /// What the types of a table's keys do not say: which of them must be there, and which exclude each other.
 fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
     match known {
-        Table::Workflow => Some(json!({ "required": ["jobs"] })),
+        Table::Workflow | Table::LocalWorkflow => Some(json!({ "required": ["jobs"] })),
         Table::Job => Some(one_of(&kinds::action_key_names())),
         Table::Schedule => Some(one_of(&["cron", "every"])),
         Table::Http => {

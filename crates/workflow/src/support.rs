@@ -28,6 +28,9 @@ pub(crate) const OUTPUT_LINES: Support = Support::Supported;
 /// `on_success`, `on_failure`, `on_cancel` and `finally` of the workflow, and what only they can look up.
 pub(crate) const HANDLERS: Support = Support::Supported;
 
+/// `workflow` of a job, and `workflows` and `outputs` of the workflow.
+pub(crate) const CALLS: Support = Support::Supported;
+
 /// What a file may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Accepted {

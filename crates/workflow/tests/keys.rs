@@ -19,15 +19,21 @@ fn file_with(table: Table, entry: &str) -> String {
         Table::Schedule => {
             file_with(Table::Workflow, &format!("\"schedules\": [{{\"cron\": \"@daily\", {entry}}}]"))
         }
+        Table::LocalWorkflow => {
+            file_with(Table::Workflow, &format!("\"workflows\": {{\"w\": {{{entry}, \"jobs\": {{}}}}}}"))
+        }
         Table::Secret => file_with(Table::Workflow, &format!("\"secrets\": {{\"S\": {{{entry}}}}}")),
         Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
         // A job has one action.
         Table::Job
-            if ["\"http\"", "\"sleep\"", "\"wait_for\"", "\"approval\""]
+            if ["\"http\"", "\"workflow\"", "\"sleep\"", "\"wait_for\"", "\"approval\""]
                 .iter()
                 .any(|key| entry.starts_with(key)) =>
         {
             format!("{{\"jobs\": {{\"a\": {{{entry}}}}}}}")
+        }
+        Table::Job if entry.starts_with("\"params\"") => {
+            format!("{{\"jobs\": {{\"a\": {{\"workflow\": \"w\", {entry}}}}}}}")
         }
         Table::Job => job(&format!(", {entry}")),
         Table::Retry => job(&format!(", \"retry\": {{{entry}}}")),
@@ -74,7 +80,7 @@ fn a_planned_key_is_refused() {
 /// The page of the guide with the keys of a table, and the heading above them.
 fn place_in_guide(table: Table) -> (&'static str, &'static str) {
     match table {
-        Table::Workflow => ("workflow-file.md", "## Keys of a workflow\n"),
+        Table::Workflow | Table::LocalWorkflow => ("workflow-file.md", "## Keys of a workflow\n"),
         Table::Param => ("workflow-file.md", "## Keys of a parameter\n"),
         Table::Secret => ("workflow-file.md", "## Keys of a secret\n"),
         Table::Schedule => ("schedules.md", "## Keys of a schedule\n"),

@@ -128,6 +128,24 @@ fn jobs_that_no_end_of_their_parents_leads_to() {
 }
 
 #[test]
+fn called_workflows_are_looked_at_too() {
+    let text = "[secrets]\nTOKEN = {}\n[workflows.load]\nparams = { table = {}, mode = {} }
+outputs = { rows = 'jobs.copy.output', more = 'jobs.extra.output', size = 'jobs.extra.output | default(0)' }
+[workflows.load.jobs.copy]\nrun = 'echo $WINDLASS_PARAM_TABLE'\nsecrets = ['TOKEN']
+[workflows.load.jobs.extra]\nif = \"run.id == 1\"\nrun = 'x'
+[workflows.old.jobs.a]\nrun = 'x'
+[jobs.a]\nworkflow = 'load'\nparams = { table = 'x', mode = 'y' }";
+    assert_eq!(
+        found(text),
+        [
+            "4: nothing in the file reads the parameter `mode`",
+            "5: the output that `outputs` reads may be missing",
+            "12: no job calls the workflow `old`",
+        ]
+    );
+}
+
+#[test]
 fn values_that_have_another_effect_than_they_seem_to_have() {
     let text = "timeout = '1h'\nparams = { day = {} }
 [jobs.a]\nrun = '''\necho {{ params.day }}\n'''\ntimeout = '2h'

@@ -43,6 +43,7 @@ fn every_example_is_valid_and_tested_here() {
     let sandbox = Sandbox::new();
     let tested = [
         "approval.toml",
+        "calls.toml",
         "chain.toml",
         "conditions.toml",
         "daily-digest.toml",
@@ -115,6 +116,20 @@ fn approval_waits_for_a_payment_and_a_person() {
     until_done(&["approve", "1", "release", "-p", "version=1.4", "--by", "ada"]);
     engine.wait().exited(0);
     assert_eq!(output_lines(&sandbox, "ship"), ["version 1.4, released by ada"]);
+}
+
+#[test]
+fn calls_start_runs_and_read_their_outputs() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "calls.toml", &[], 0);
+    assert_eq!(output(&sandbox, "customers"), serde_json::json!({ "table": "customers", "rows": 5 }));
+    assert_eq!(output_lines(&sandbox, "report"), ["5 rows of customers"]);
+    let children = sandbox.run(&["runs", "--children", "-o", "json"]).exited(0).json();
+    let workflows: BTreeSet<&str> =
+        children.as_array().unwrap().iter().filter_map(|run| run["workflow"].as_str()).collect();
+    assert_eq!(workflows, ["load", "word-count"].into());
+    let logs = sandbox.run(&["logs", "1"]).exited(0).stdout;
+    assert!(logs.contains("customers/clean") && logs.contains("cleaned up after customers"), "{logs}");
     assert_clean(&sandbox);
 }
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use windlass_engine::store::Job;
 use windlass_workflow::draw::{Drawing, Node};
+use windlass_workflow::kinds;
 
 use crate::arguments::{GlobalOptions, OutputFormat, parse_run_id};
 use crate::database::Database;
@@ -79,6 +81,12 @@ fn run_id(target: &str) -> Option<i64> {
     parse_run_id(target).ok().filter(|_| !Path::new(target).exists())
 }
 
+/// What a job calls.
+fn called(job: &Job) -> Option<String> {
+    let summary = kinds::summarize_payload(&job.kind, &job.payload).filter(|_| job.kind == "workflow")?;
+    Some(format!("workflow {}", summary.text))
+}
+
 fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
     let run = find::run(database, run_id)?;
     let jobs = database.ask(|store| store.jobs().of_run(run.id))?;
@@ -96,8 +104,9 @@ fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
         .iter()
         .map(|job| Node {
             name: runs_and_jobs::job_name(job),
-            detail: items.get(&job.id).map(|(ended, all)| format!("{ended} of {all} items ended")),
             status: Some(job.status.as_str().to_owned()),
+            detail: (items.get(&job.id).map(|(ended, all)| format!("{ended} of {all} items ended")))
+                .or_else(|| called(job)),
             ..Node::default()
         })
         .collect();

@@ -15,7 +15,7 @@ use crate::error::Failure;
 use crate::find::{self, FoundRunOrJob};
 use crate::output::{self, Output};
 use crate::stderr;
-use crate::text::runs_and_jobs;
+use crate::text::called_jobs::{CalledJobs, has_calls};
 use reader::{Page, Reader};
 
 /// Show the output of the jobs of a run
@@ -93,13 +93,24 @@ fn subject(database: &Database, args: &LogsArgs) -> Result<LogSource, Failure> {
 
 impl LogSource {
     /// The jobs that have started, in the order of their starts.
-    fn started_jobs(&self, database: &Database) -> Result<Vec<Job>, Failure> {
-        let mut jobs = match self {
-            LogSource::Run(run_id) => database.ask(|store| store.jobs().of_run(*run_id))?,
-            LogSource::Job(job_id) => vec![database.ask(|store| store.jobs().get(*job_id))?],
-        };
+    fn started_jobs(&self, database: &Database, called: &mut CalledJobs) -> Result<Vec<Job>, Failure> {
+        let mut jobs = self.jobs(database, called)?;
         jobs.retain(|job| job.attempt > 0);
         jobs.sort_by_key(|job| (job.started_at.is_none(), job.started_at, job.id));
+        Ok(jobs)
+    }
+
+    /// The jobs of the run and of its child runs, or the job.
+    fn jobs(&self, database: &Database, called: &mut CalledJobs) -> Result<Vec<Job>, Failure> {
+        let run_id = match self {
+            LogSource::Run(run_id) => *run_id,
+            LogSource::Job(job_id) => return Ok(vec![database.ask(|store| store.jobs().get(*job_id))?]),
+        };
+        let mut jobs = database.ask(|store| store.jobs().of_run(run_id))?;
+        if has_calls(&jobs) {
+            jobs.extend(database.ask(|store| store.jobs().changed_below(run_id, i64::MIN))?);
+            called.learn(database, run_id)?;
+        }
         Ok(jobs)
     }
 
@@ -111,11 +122,16 @@ impl LogSource {
         })
     }
 
-    fn reader(&self, database: &Database, attempt: Option<i64>) -> Result<Reader, Failure> {
+    fn reader(
+        &self,
+        database: &Database,
+        called: &mut CalledJobs,
+        attempt: Option<i64>,
+    ) -> Result<Reader, Failure> {
         let names = match self {
-            LogSource::Run(run_id) => {
-                let jobs = database.ask(|store| store.jobs().of_run(*run_id))?;
-                jobs.iter().map(runs_and_jobs::job_name).collect()
+            LogSource::Run(_) => {
+                let jobs = self.jobs(database, called)?;
+                jobs.iter().map(|job| called.name(job)).collect()
             }
             LogSource::Job(_) => Vec::new(),
         };
@@ -129,11 +145,12 @@ fn once(
     subject: &LogSource,
     attempt: Option<i64>,
 ) -> Result<(), Failure> {
-    let mut reader = subject.reader(database, attempt)?;
+    let mut called = CalledJobs::default();
+    let mut reader = subject.reader(database, &mut called, attempt)?;
     let mut views = Vec::new();
     let mut is_empty = true;
-    for job in subject.started_jobs(database)? {
-        while let Some(page) = reader.next_page(database, &job)? {
+    for job in subject.started_jobs(database, &mut called)? {
+        while let Some(page) = reader.next_page(database, &job, &called.name(&job))? {
             is_empty = false;
             match global.output {
                 OutputFormat::Json => views.extend(page.views(&job)),
@@ -161,12 +178,13 @@ fn follow(
 ) -> Result<(), Failure> {
     let listener = database.store().listen(WakeUps::PROGRESS);
     database.store().watch();
-    let mut reader = subject.reader(database, attempt)?;
+    let mut called = CalledJobs::default();
+    let mut reader = subject.reader(database, &mut called, attempt)?;
     loop {
         // Read the state before the lines: a job that has ended wrote its last line before that.
         let is_over = subject.is_over(database)?;
-        for job in subject.started_jobs(database)? {
-            while let Some(page) = reader.next_page(database, &job)? {
+        for job in subject.started_jobs(database, &mut called)? {
+            while let Some(page) = reader.next_page(database, &job, &called.name(&job))? {
                 write(global, &page, &job)?;
             }
         }

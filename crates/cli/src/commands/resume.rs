@@ -42,6 +42,13 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), F
 
 fn one(global: &GlobalOptions, database: &Database, run_id: i64, work: &WorkOptions) -> Result<(), Failure> {
     let run = find::run(database, run_id)?;
+    // Workers take a run together with the runs that its jobs have started.
+    if let Some(root_run_id) = run.root_run_id {
+        stderr::note(&format!(
+            "a job of run {root_run_id} has started run {run_id}; resuming run {root_run_id}"
+        ));
+        return one(global, database, root_run_id, work);
+    }
     if run.status.is_terminal() {
         stderr::note(&format!("run {run_id} has already ended; there is nothing to resume"));
         return execution::conclude(global, database, &[run_id], work, OutputShape::One);

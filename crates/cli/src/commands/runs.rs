@@ -27,8 +27,12 @@ pub(crate) struct RunsArgs {
     workflow: Option<String>,
 
     /// Only runs whose workflow has this tag
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", conflicts_with = "children")]
     tag: Option<String>,
+
+    /// Only runs that jobs of other runs have started; without it, only the others
+    #[arg(long)]
+    children: bool,
 
     /// The largest number of runs to list
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = filters::list_limit())]
@@ -54,6 +58,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Fail
         statuses: args.status.into_iter().collect(),
         workflow: args.workflow,
         tag: args.tag,
+        children: args.children,
         ..RunFilter::default()
     };
     let runs = pages::read(args.before, args.limit, |cursor| {

@@ -46,7 +46,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
         if global.output == OutputFormat::Text {
             match &checked {
                 Ok((workflow, _source)) => output::write_text(&success(path, workflow))?,
-                Err(LoadError::Unreadable(failure)) => failure.print(),
+                Err(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => failure.print(),
                 Err(LoadError::Invalid(report)) => stderr::note(&report.render(Colour::Always)),
             }
             if let Some(warnings) = &warnings {
@@ -89,8 +89,12 @@ fn success(path: &Path, workflow: &Workflow) -> String {
         0 => String::new(),
         handlers => format!(", {}", counted(handlers, "handler", "handlers")),
     };
+    let called = match workflow.workflows.len() as i64 {
+        0 => String::new(),
+        called => format!(", {}", counted(called, "called workflow", "called workflows")),
+    };
     format!(
-        "{}: {ok}, workflow `{}` with {} and {}{handlers}{schedules}",
+        "{}: {ok}, workflow `{}` with {} and {}{handlers}{called}{schedules}",
         path.display(),
         workflow.name,
         counted(jobs as i64, "job", "jobs"),
@@ -101,7 +105,7 @@ fn success(path: &Path, workflow: &Workflow) -> String {
 fn view(path: &Path, error: Option<LoadError>, warnings: Option<&Report>) -> ValidatedFile {
     let errors = match &error {
         None => Vec::new(),
-        Some(LoadError::Unreadable(failure)) => vec![unreadable(failure)],
+        Some(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => vec![unreadable(failure)],
         Some(LoadError::Invalid(report)) => file_errors(report),
     };
     let warnings = warnings.map(file_errors).unwrap_or_default();

@@ -12,8 +12,9 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::find;
 use crate::progress::{Change, Display, Event, JobState, Tracker};
+use crate::text::called_jobs::{CalledJobs, has_calls};
 use crate::text::failed_jobs::TAIL_LINES;
-use crate::text::{runs_and_jobs, time};
+use crate::text::time;
 
 /// Each read starts this long before the newest known change, because an earlier transaction may commit later.
 const OVERLAP_MS: i64 = 2_000;
@@ -41,6 +42,9 @@ pub(super) struct Observer {
 struct WatchedRun {
     run: Run,
     newest_change_ms: i64,
+    /// Whether its jobs may start runs, whose jobs are shown too.
+    has_calls: bool,
+    called: CalledJobs,
     /// When the jobs are read again. The run itself is read every time, so that its end is seen at once.
     jobs_due_at: Instant,
 }
@@ -69,9 +73,17 @@ impl Observer {
             let run = find::run(database, *run_id)?;
             let jobs = database.ask(|store| store.jobs().of_run(*run_id))?;
             total += jobs.len();
-            let newest_change_ms = jobs.iter().map(|job| job.updated_at).max().unwrap_or(0);
-            states.extend(jobs.iter().map(|job| names.state(job)));
-            watched.push(WatchedRun { run, newest_change_ms, jobs_due_at: Instant::now() });
+            let mut watched_run = WatchedRun {
+                run,
+                newest_change_ms: 0,
+                has_calls: has_calls(&jobs),
+                called: CalledJobs::default(),
+                jobs_due_at: Instant::now(),
+            };
+            let jobs = watched_run.with_called(database, jobs, i64::MIN)?;
+            watched_run.newest_change_ms = jobs.iter().map(|job| job.updated_at).max().unwrap_or(0);
+            states.extend(jobs.iter().map(|job| names.state(job, &watched_run.called)));
+            watched.push(watched_run);
         }
         let longest = states.iter().map(|state| console::measure_text_width(&state.name)).max();
         let display = Display::for_stderr(time::now_ms(), longest.unwrap_or(0));
@@ -101,7 +113,8 @@ impl Observer {
         self.read_at = Instant::now();
         let mut states = Vec::new();
         for watched in &mut self.watched {
-            states.extend(watched.changes(database)?.iter().map(|job| self.names.state(job)));
+            let jobs = watched.changes(database)?;
+            states.extend(jobs.iter().map(|job| self.names.state(job, &watched.called)));
         }
         for event in self.tracker.update(states) {
             let tail = self.tail(database, &event)?;
@@ -151,6 +164,22 @@ impl Drop for Observer {
 }
 
 impl WatchedRun {
+    /// Adds the jobs of child runs that changed at an instant or later.
+    fn with_called(
+        &mut self,
+        database: &Database,
+        mut jobs: Vec<Job>,
+        since_ms: i64,
+    ) -> Result<Vec<Job>, Failure> {
+        if self.has_calls {
+            let run_id = self.run.id;
+            // The runs are read after the jobs, so that the run of each job is known.
+            jobs.extend(database.ask(|store| store.jobs().changed_below(run_id, since_ms))?);
+            self.called.learn(database, run_id)?;
+        }
+        Ok(jobs)
+    }
+
     /// The jobs that changed since the last call, and possibly others.
     fn changes(&mut self, database: &Database) -> Result<Vec<Job>, Failure> {
         if self.run.status.is_terminal() {
@@ -161,12 +190,14 @@ impl WatchedRun {
         let began = Instant::now();
         let jobs = if self.run.status.is_terminal() {
             // Read all jobs once more, because a clock that was set back could have hidden a change.
-            database.ask(|store| store.jobs().of_run(self.run.id))?
+            let jobs = database.ask(|store| store.jobs().of_run(self.run.id))?;
+            self.with_called(database, jobs, i64::MIN)?
         } else if began < self.jobs_due_at {
             return Ok(Vec::new());
         } else {
             let since_ms = self.newest_change_ms - OVERLAP_MS;
-            database.ask(|store| store.jobs().changed(self.run.id, since_ms))?
+            let jobs = database.ask(|store| store.jobs().changed(self.run.id, since_ms))?;
+            self.with_called(database, jobs, since_ms)?
         };
         // Reading a large run takes long, and its workers need the processor.
         self.jobs_due_at = began + began.elapsed() * COST_SHARE;
@@ -177,11 +208,11 @@ impl WatchedRun {
 }
 
 impl JobNaming {
-    fn state(self, job: &Job) -> JobState {
+    fn state(self, job: &Job, called: &CalledJobs) -> JobState {
         JobState {
             id: job.id,
             name: match self {
-                JobNaming::Short => runs_and_jobs::job_name(job),
+                JobNaming::Short => called.name(job),
                 JobNaming::WithRun => job.label(),
             },
             status: job.status,

@@ -16,6 +16,8 @@ use crate::text::{reasons, runs_and_jobs, time};
 const IDLE_MIN: Duration = Duration::from_secs(2);
 /// How many runs are examined.
 const RUNS_MAX: usize = 10;
+/// How many child runs of a run are read.
+const CHILDREN_MAX: i64 = 1_000;
 /// How many jobs of a run are read. The first of them is explained.
 const JOBS_MAX: i64 = 20;
 
@@ -68,8 +70,8 @@ impl Stall {
 }
 
 fn explain(run_ids: &[i64], database: &Database, global: &GlobalOptions) -> Result<Option<String>, Failure> {
-    for run_id in run_ids.iter().take(RUNS_MAX) {
-        let Some(job) = waiting_job(*run_id, database)? else { continue };
+    for run_id in with_child_runs(run_ids, database)? {
+        let Some(job) = waiting_job(run_id, database)? else { continue };
         let Why { job, reasons } = database.ask(|store| store.jobs().why(job.id))?;
         let Some(reason) = reasons.iter().find(|reason| is_obstacle(reason)) else { continue };
         return Ok(Some(format!(
@@ -79,6 +81,18 @@ fn explain(run_ids: &[i64], database: &Database, global: &GlobalOptions) -> Resu
         )));
     }
     Ok(None)
+}
+
+/// The first of the runs, and the first of their unfinished child runs.
+fn with_child_runs(run_ids: &[i64], database: &Database) -> Result<Vec<i64>, Failure> {
+    let mut all = Vec::new();
+    for run_id in run_ids.iter().take(RUNS_MAX) {
+        all.push(*run_id);
+        let below = database.ask(|store| store.runs().below(*run_id, 0, CHILDREN_MAX))?;
+        let unfinished = below.iter().filter(|child| !child.status.is_terminal()).map(|child| child.run_id);
+        all.extend(unfinished.take(RUNS_MAX));
+    }
+    Ok(all)
 }
 
 /// The first job of a run that is PENDING or WAITING.
@@ -109,6 +123,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::WaitsForApproval { .. } => true,
         Reason::WaitsForParents(_)
         | Reason::WaitsForTime { .. }
+        | Reason::WaitsForRun { .. }
         | Reason::Sleeps { .. }
         | Reason::NoScheduler
         | Reason::WorkersBusy { .. }

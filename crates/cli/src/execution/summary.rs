@@ -84,11 +84,12 @@ fn next_steps(
         RunStatus::Failed => {
             let logs = match failed {
                 [] => inspect,
-                [only] => {
+                // The output is that of the jobs of the run that it has started.
+                [only] if only.kind != "workflow" => {
                     let name = runs_and_jobs::job_name(only);
                     (global.hint(&format!("logs {id} {name}")), "its output")
                 }
-                _several => (global.hint(&format!("logs {id}")), "their output"),
+                _call_or_several => (global.hint(&format!("logs {id}")), "their output"),
             };
             vec![logs, retry]
         }

@@ -107,7 +107,8 @@ impl Tracker {
     pub(crate) fn counts(&self) -> Counts {
         let of = |status| self.by_status.get(&status).copied().unwrap_or(0);
         Counts {
-            total: self.total,
+            // Child runs add jobs.
+            total: self.total.max(self.jobs.len()),
             running: of(JobStatus::Running),
             successful: of(JobStatus::Successful),
             failed: of(JobStatus::Failed),

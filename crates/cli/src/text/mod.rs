@@ -1,5 +1,6 @@
 //! Text for people: runs, jobs, schedules, reasons, tables, times and colours.
 
+pub(crate) mod called_jobs;
 pub(crate) mod failed_jobs;
 pub(crate) mod reasons;
 pub(crate) mod runs_and_jobs;

@@ -95,6 +95,14 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::Runs { worker_id, process, stopping } => {
             runs(job, *worker_id, process.as_ref(), *stopping, now_ms, global)
         }
+        Reason::WaitsForRun { run_id, workflow, status, stopping } => {
+            let run = format!("run {run_id} of `{}`, which is {status}", printable(workflow));
+            let shown = global.hint(&format!("inspect {run_id}"));
+            match stopping {
+                true => format!("It is stopping: it waits for the end of {run}; `{shown}` shows its jobs."),
+                false => format!("It waits for {run}; `{shown}` shows its jobs."),
+            }
+        }
         Reason::WaitsForEndOfRun => "It is a handler: it waits for the jobs of its run to end.".to_owned(),
         Reason::WaitsForDecision => {
             "The jobs that it needs have ended. The scheduler decides next whether it runs.".to_owned()
@@ -216,7 +224,11 @@ fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
     let logs = global.hint(&format!("logs j{}", job.id));
     // A retry leaves a job alone that was not needed.
     let is_retried = job.status != JobStatus::Skipped || job.upstream_failed;
-    let retry = job.run_id.filter(|_run_id| is_retried).map(|run_id| global.hint(&format!("retry {run_id}")));
+    let retry = job
+        .root_run_id
+        .or(job.run_id)
+        .filter(|_run_id| is_retried)
+        .map(|run_id| global.hint(&format!("retry {run_id}")));
     let again = retry.map(|retry| format!(" `{retry}` runs it again.")).unwrap_or_default();
     match job.status {
         JobStatus::Successful => format!("It succeeded: attempt {} took {took}.", job.attempt),
@@ -243,7 +255,7 @@ fn start_worker(job: &Job, global: &GlobalOptions) -> String {
     if !windlass_workflow::kinds::is_built_in(&job.kind) {
         return format!("start a program that has a handler for `{}`", printable(&job.kind));
     }
-    let scope = match job.run_id {
+    let scope = match job.root_run_id.or(job.run_id) {
         Some(run_id) => format!("resume {run_id}"),
         None if job.queue == windlass_workflow::model::DEFAULT_QUEUE => "worker".to_owned(),
         None => format!("worker --queue {}", quoted(&job.queue)),

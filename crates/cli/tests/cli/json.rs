@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{BAD, Bench, GOOD};
 
-const RUN: [&str; 18] = [
+const RUN: [&str; 19] = [
     "id",
     "workflow",
     "status",
@@ -22,6 +22,7 @@ const RUN: [&str; 18] = [
     "finished_at",
     "duration_ms",
     "interrupted",
+    "parent",
     "job_counts",
 ];
 const JOB: [&str; 29] = [
@@ -73,7 +74,7 @@ fn runs_and_jobs() {
     let bench = Bench::new();
     bench.write("good.toml", GOOD);
     let run = bench.json(&["run", "good.toml"]);
-    assert_fields(&run, &[&RUN[..], &["jobs"]].concat());
+    assert_fields(&run, &[&RUN[..], &["outputs", "jobs"]].concat());
     assert_eq!(run["status"], "SUCCESSFUL");
     assert_eq!(run["dir"].as_str().unwrap(), bench.folder().canonicalize().unwrap().to_str().unwrap());
     let counts = [

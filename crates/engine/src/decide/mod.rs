@@ -1,6 +1,7 @@
 //! What happens to a job that waits for a decision. Pure: the scheduler reads the values, asks here, and writes the
 //! answer to the tables.
 
+pub mod call;
 pub mod for_each;
 mod sleep;
 mod wait;
@@ -13,6 +14,8 @@ use windlass_workflow::kinds::Action;
 use windlass_workflow::kinds::approval::Approval;
 use windlass_workflow::kinds::sleep::Sleep;
 use windlass_workflow::kinds::wait_for::WaitFor;
+
+use call::Call;
 
 use crate::join_rule::{Join, JoinRule, ParentEnds};
 use crate::status::JobStatus;
@@ -44,6 +47,8 @@ pub struct Control {
 pub enum Then {
     /// It makes a job of each item.
     ForEach(Group),
+    /// It starts a run of another workflow.
+    Call(Call),
     /// It sleeps, and ends when it wakes up.
     Sleep(Sleep),
     /// It waits for an event.
@@ -58,6 +63,7 @@ impl Then {
     pub fn of(action: &Action) -> Option<Then> {
         match action {
             Action::Shell(_) | Action::Http(_) => None,
+            Action::Call(call) => Call::of(call).map(Then::Call),
             Action::Sleep(sleep) => Some(Then::Sleep(sleep.clone())),
             Action::WaitFor(wait) => Some(Then::WaitFor(wait.clone())),
             Action::Approval(approval) => Some(Then::Approval(approval.clone())),

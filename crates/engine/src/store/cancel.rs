@@ -18,6 +18,13 @@ use windlass_system::wake_ups::WakeUps;
 /// The phase of the handlers that run always.
 const LAST_PHASE: i64 = 2;
 
+/// Whether an unfinished job goes on after it was asked to stop: until its process is gone, its items have ended, or the run
+/// that it has started is over.
+pub(crate) const IS_STOPPED_LATER: Fragment = Fragment {
+    name: "is_stopped_later",
+    sql: "(status IN ('RUNNING', 'FAILED') OR (status = 'WAITING' AND waits_for IN ('run', 'items')))",
+};
+
 /// What a cancellation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancellation {
@@ -101,26 +108,26 @@ pub(super) fn stop_run(
     let (mut cancelled, mut stopping, mut counted, mut has_groups) = (0, 0, 0, false);
     connection.query(
         "UPDATE jobs
-         SET cancel_requested_at = CASE WHEN status IN ('RUNNING', 'FAILED') OR {waits_for_items} THEN $2
-                                        ELSE cancel_requested_at END,
+         SET cancel_requested_at = CASE WHEN {is_stopped_later} THEN $2 ELSE cancel_requested_at END,
              cancel_at_once = $4,
-             last_error = CASE WHEN status IN ('RUNNING', 'FAILED') OR {waits_for_items} THEN last_error ELSE $3 END,
-             finished_at = CASE WHEN status IN ('RUNNING', 'FAILED') OR {waits_for_items} THEN finished_at ELSE $2 END,
+             last_error = CASE WHEN {is_stopped_later} THEN last_error ELSE $3 END,
+             finished_at = CASE WHEN {is_stopped_later} THEN finished_at ELSE $2 END,
              updated_at = $2,
-             status = CASE WHEN status IN ('RUNNING', 'FAILED') OR {waits_for_items} THEN status ELSE 'CANCELLED' END
+             status = CASE WHEN {is_stopped_later} THEN status ELSE 'CANCELLED' END
          WHERE run_id = $1 AND phase >= $5 AND phase <= $6
-           AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
-                OR ((status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))
-                    AND cancel_requested_at IS NULL))
-         RETURNING status, phase",
+           AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')
+                OR (status = 'FAILED' AND finished_at IS NULL))
+           AND NOT ({is_stopped_later} AND cancel_requested_at IS NOT NULL)
+         RETURNING status, phase, CASE WHEN waits_for = 'items' THEN 1 ELSE 0 END",
         &[run_id.into(), now_ms.into(), error.into(), at_once.into(), phase.into(), last_phase.into()],
         &mut |row| {
             let status = row.parsed(0, JobStatus::parse)?;
             // A group ends with its items.
-            has_groups |= status == JobStatus::Waiting;
+            let is_group = status == JobStatus::Waiting && row.integer(2)? != 0;
+            has_groups |= is_group;
             let is_over = status == JobStatus::Cancelled;
             cancelled += i64::from(is_over);
-            stopping += i64::from(!is_over && status != JobStatus::Waiting);
+            stopping += i64::from(!is_over && !is_group);
             // The run counts the jobs of its present phase.
             counted += i64::from(is_over && row.integer(1)? == phase);
             Ok(())
@@ -170,7 +177,7 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
         connection,
         "UPDATE jobs
          SET status = 'CANCELLED', last_error = 'it was cancelled', updated_at = $2, finished_at = $2
-         WHERE id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING') AND NOT {waits_for_items}
+         WHERE id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING') AND NOT {is_stopped_later}
          RETURNING run_id, name, allow_failure, group_id",
         &[job_id.into(), now_ms.into()],
         |row| {
@@ -199,7 +206,7 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
     }
     let asked_to_stop = connection.execute(
         "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
-         WHERE id = $1 AND (status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))
+         WHERE id = $1 AND {is_stopped_later} AND finished_at IS NULL
            AND cancel_requested_at IS NULL",
         &[job_id.into(), now_ms.into()],
     )?;

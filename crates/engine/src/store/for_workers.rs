@@ -21,12 +21,15 @@ use windlass_db::error::Result;
 use windlass_db::{CommitOutcome, Fragment, Writers, all, one};
 use windlass_system::wake_ups::WakeUps;
 
-/// Whether a row of `jobs` is of the runs in $1, which are all if it is NULL, and in a queue that is not paused.
+/// Whether a row of `jobs` is of the runs in $1 or below them, which are all if it is NULL, and in a queue that is not paused.
 pub(crate) const OF_RUNS_IN_ACTIVE_QUEUES: Fragment = Fragment {
     name: "of_runs_in_active_queues",
-    sql: "(CAST($1 AS TEXT) IS NULL OR run_id {in $1})
+    sql: "(CAST($1 AS TEXT) IS NULL OR coalesce(root_run_id, run_id) {in $1})
           AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)",
 };
+
+/// The kind of jobs that call workflows.
+const CALL: &str = "workflow";
 
 impl ForWorkers<'_> {
     /// Claims jobs for a worker.
@@ -235,8 +238,14 @@ impl ForWorkers<'_> {
              WHERE status = 'PENDING' AND kind > '' AND {of_runs_in_active_queues}",
             "SELECT DISTINCT queue, kind, requires, version FROM jobs
              WHERE status = 'SCHEDULED' AND {of_runs_in_active_queues}",
+            // A job that has started a run is work again when the run is over. Until then the jobs of that run are.
             "SELECT DISTINCT queue, kind, requires, version FROM jobs
-             WHERE status = 'WAITING' AND {of_runs_in_active_queues}",
+             WHERE status = 'WAITING' AND {of_runs_in_active_queues}
+               AND (waits_for <> 'run' OR EXISTS (SELECT 1 FROM runs
+                                                  WHERE runs.parent_job_id IS NOT NULL
+                                                    AND {by runs.parent_job_id = jobs.id}
+                                                    AND {by runs.parent_attempt = jobs.attempt}
+                                                    AND {guard runs.finished_at IS NOT NULL}))",
         ];
         self.store.read(|connection| {
             for sql in statements {
@@ -245,9 +254,12 @@ impl ForWorkers<'_> {
                     Ok((text(0)?, text(1)?, text(2)?, row.integer(3)?))
                 })?;
                 let is_fit = |(queue, kind, requires, version): &(String, String, String, i64)| {
-                    // A group that waits has items, now or later.
-                    takes_queue(queue)
-                        && (kind == GROUP_KIND || worker_capabilities.check(kind, requires, *version).is_ok())
+                    // The scheduler of the worker's process does what no worker claims. A group that waits has items, now or
+                    // later.
+                    kind == CALL
+                        || takes_queue(queue)
+                            && (kind == GROUP_KIND
+                                || worker_capabilities.check(kind, requires, *version).is_ok())
                 };
                 if sorts.iter().any(is_fit) {
                     return Ok(true);

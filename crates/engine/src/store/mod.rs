@@ -36,8 +36,8 @@ use windlass_system::random::Random;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUpListener, WakeUps};
 
 pub use apply::Applied;
-pub(crate) use cancel::WAITS_FOR_ITEMS;
 pub use cancel::{Cancellation, Urgency};
+pub(crate) use cancel::{IS_STOPPED_LATER, WAITS_FOR_ITEMS};
 pub use check::Problem;
 pub use claim::capabilities::WorkerCapabilities;
 pub use claim::job::ClaimedJob;
@@ -77,6 +77,7 @@ pub(crate) use registrations::versions::VERSION_COLUMNS;
 pub use registrations::{NewRegistration, RegisteredVersion, Registration, RegistrationChange};
 pub use restore::Restored;
 pub(crate) use runs::RUN_COLUMNS;
+pub use runs::children::ChildRun;
 pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy, TimeRange};
 pub(crate) use runs::list::{RUN_COMPARISONS, RUN_FILTER, RUN_SUMMARY};
 pub(crate) use runs::retry::AS_BEFORE_ITS_FIRST_ATTEMPT;

@@ -63,6 +63,8 @@ impl Upkeep<'_> {
     /// for it: they are counted among the newest [`COUNT_MAX`] jobs. BLOCKED jobs are counted among as many jobs of
     /// unfinished runs.
     ///
+    /// Runs that jobs have started are not counted.
+    ///
     /// # Errors
     /// Returns the database's error.
     pub fn stats(&self) -> Result<Stats> {
@@ -83,9 +85,12 @@ impl Upkeep<'_> {
                 jobs.add(row.parsed(0, JobStatus::parse)?, row.integer(1)?);
                 Ok(())
             })?;
-            let counted = all(connection, "SELECT status, count(*) FROM runs GROUP BY status", &[], |row| {
-                Ok((row.parsed(0, RunStatus::parse)?, row.integer(1)?))
-            })?;
+            let counted = all(
+                connection,
+                "SELECT status, count(*) FROM runs WHERE parent_job_id IS NULL GROUP BY status",
+                &[],
+                |row| Ok((row.parsed(0, RunStatus::parse)?, row.integer(1)?)),
+            )?;
             let of = |status| {
                 let number = counted.iter().find(|(counted, _)| *counted == status).map_or(0, |(_, n)| *n);
                 (status, Count { number, is_exact: true })
@@ -99,10 +104,11 @@ fn count_runs(connection: &mut dyn Connection) -> Result<Vec<(RunStatus, Count)>
     let bound = |status: RunStatus| if status.is_terminal() { COUNT_MAX } else { i64::MAX - 1 };
     let asked = RunStatus::ALL.map(|status| {
         let sql = if status.is_terminal() {
-            "SELECT count(*) FROM (SELECT id FROM runs WHERE finished_at IS NOT NULL AND status = $1
+            "SELECT count(*) FROM (SELECT id FROM runs WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = $1
                                    ORDER BY id DESC LIMIT $2) AS counted"
         } else {
-            "SELECT count(*) FROM (SELECT id FROM runs WHERE status IN ('PENDING', 'RUNNING') AND status = $1
+            "SELECT count(*) FROM (SELECT id FROM runs WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL
+                                     AND status = $1
                                    ORDER BY id DESC LIMIT $2) AS counted"
         };
         (sql, vec![status.as_str().into(), (bound(status) + 1).into()])

@@ -8,7 +8,7 @@ use windlass_engine::store::{
     Setting, Verdict,
 };
 use windlass_engine::transition::{RetryState, after_attempt};
-use windlass_engine::{JobStatus, Result, Store, WorkerStatus};
+use windlass_engine::{Error, JobStatus, Result, Store, WorkerStatus};
 use windlass_workflow::model::{OnFull, Overlap, Rule, Schedule as Definition};
 
 use crate::states::{self, HOUR_MS, apply, fire_all, keyed, schedule, workflow};
@@ -441,6 +441,43 @@ pub(crate) fn end_waits() -> Operation {
             store.jobs().decide_approval(asked.id, approve)?;
         }
         Ok(())
+    })
+}
+
+/// Does what a scheduler does about decisions and calls.
+pub(crate) fn decide_all(store: &Store) -> Result<()> {
+    let scheduler = store.for_scheduler();
+    while scheduler.decide_waiting()? + scheduler.stop_calls()? + scheduler.end_calls()? > 0 {}
+    Ok(())
+}
+
+pub(crate) fn start_calls() -> Operation {
+    // The run, and the run that its child starts.
+    operation(2, |databases| states::calls(&databases.bench), |store, _stage| decide_all(store))
+}
+
+pub(crate) fn end_calls() -> Operation {
+    let prepare = |databases: &TestDatabases| states::ended_calls(&databases.bench, success());
+    operation(2, prepare, |store, _stage| decide_all(store))
+}
+
+pub(crate) fn stop_calls() -> Operation {
+    let prepare = |databases: &TestDatabases| {
+        states::running_calls(&databases.bench);
+        databases.bench.store.runs().cancel(1).unwrap();
+    };
+    operation(2, prepare, |store, _stage| decide_all(store))
+}
+
+pub(crate) fn retry_failed_calls() -> Operation {
+    let prepare = |databases: &TestDatabases| {
+        states::ended_calls(&databases.bench, states::final_failure());
+        decide_all(&databases.bench.store).unwrap();
+    };
+    operation(1, prepare, |store, _stage| match store.runs().retry(1, RetrySelection::Failed) {
+        // It was retried before the failure.
+        Ok(_) | Err(Error::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error),
     })
 }
 

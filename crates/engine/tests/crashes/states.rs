@@ -1,7 +1,8 @@
 //! States of a database that operations find. Each has enough work for more than one transaction.
 
-use windlass_engine::store::{Backfill, Finish, NewJob, NewRegistration};
+use windlass_engine::store::{Backfill, ClaimedJob, Finish, NewJob, NewRegistration};
 use windlass_engine::{JobStatus, Result, Store, WorkerStatus};
+use windlass_workflow::kinds::call::Call;
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule as Definition};
 use windlass_workflow::{ForEach, ItemSource, OnInterrupt, Source, Workflow};
 
@@ -265,7 +266,32 @@ pub(crate) fn waiting_jobs(bench: &Bench) {
 /// When the sleep of [`waiting_jobs`] is over.
 pub(crate) const WAITS_END_MS: i64 = 1_000_000 + HOUR_MS;
 
-fn final_failure() -> Outcome {
+/// A run whose job calls a workflow, whose job calls another one.
+pub(crate) fn calls(bench: &Bench) {
+    let call = |called| Call { called: Some(called), ..Call::of("called") };
+    let mut top = workflow("top", vec![vec![], vec![0]]);
+    top.workflows = vec![workflow("outer", vec![vec![]]), workflow("inner", vec![vec![]])];
+    top.jobs[0].action = call(0).into();
+    top.workflows[0].jobs[0].action = call(1).into();
+    assert_eq!(bench.submit(top), 1);
+}
+
+/// The same, and the innermost job runs. Returns its worker.
+pub(crate) fn running_calls(bench: &Bench) -> (i64, ClaimedJob) {
+    calls(bench);
+    crate::operations::decide_all(&bench.store).unwrap();
+    let worker = bench.worker();
+    (worker, bench.claim(worker, 1).remove(0))
+}
+
+/// The same, and the innermost job has ended.
+pub(crate) fn ended_calls(bench: &Bench, outcome: Outcome) {
+    let (worker, job) = running_calls(bench);
+    bench.finish(worker, &job, outcome);
+    assert!(bench.store.for_workers().set_status(worker, WorkerStatus::Stopped).unwrap());
+}
+
+pub(crate) fn final_failure() -> Outcome {
     Outcome::Failed { error: "no luck".to_owned(), repeat: Repeat::Pointless }
 }
 

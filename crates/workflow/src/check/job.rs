@@ -3,6 +3,7 @@
 use crate::expression::Place;
 use crate::field::{self, Checked, KnownNames, in_range, optional_duration, refuse, within};
 use crate::for_each::ForEach;
+use crate::kinds::Action;
 use crate::limits;
 use crate::model::{Concurrency, Job, Retry, When};
 use crate::names::NameKind;
@@ -23,6 +24,15 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     optional_duration(job.deadline_ms, "deadline_ms")?;
     check_secrets(job, names)?;
     optional_duration(job.timeout_ms, "timeout_ms")?;
+    if matches!(job.action, Action::Call(_)) && job.deadline_ms.is_some() {
+        return refuse("deadline_ms", "a job that calls a workflow has a `timeout` for each run");
+    }
+    if matches!(job.action, Action::Call(_)) && job.concurrency.is_some() {
+        return refuse(
+            "concurrency",
+            "no worker executes this job; the jobs of the called workflow may have keys",
+        );
+    }
     field::name(&job.queue, "queue", NameKind::Queue)?;
     in_range(job.priority, -limits::PRIORITY..=limits::PRIORITY, "priority")?;
     in_range(job.max_interruptions, 0..=limits::ATTEMPTS, "max_interruptions")?;

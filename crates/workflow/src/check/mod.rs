@@ -33,6 +33,24 @@ impl Workflow {
     /// # Errors
     /// The first error that is found, and the field.
     pub fn check_accepting(&self, accepted: Accepted) -> Result<(), WorkflowError> {
+        within(self.workflows.len(), limits::CALLED_WORKFLOWS, "workflows")?;
+        let jobs = self.jobs.len() + self.workflows.iter().map(|called| called.jobs.len()).sum::<usize>();
+        if !self.workflows.is_empty() {
+            within(jobs, limits::JOBS, "the jobs of all workflows")?;
+        }
+        for (index, called) in self.workflows.iter().enumerate() {
+            let within = format!("workflows[{index}] (`{}`)", called.name);
+            if !called.workflows.is_empty() {
+                return refuse(within, "it has `workflows` of its own");
+            }
+            called.check_alone(accepted).map_err(|error| error.inside(&within))?;
+        }
+        self.check_alone(accepted)?;
+        self.check_calls().or_else(|error| refuse("workflows", error.to_string()))
+    }
+
+    /// Checks everything but the calls of workflows.
+    fn check_alone(&self, accepted: Accepted) -> Result<(), WorkflowError> {
         if let Some(fault) = workflow_name_fault(&self.name) {
             return refuse("name", fault);
         }
@@ -62,6 +80,7 @@ impl Workflow {
                 .and_then(|()| job::check(index, job, &KnownNames { reader, has_items, ..names }))
                 .map_err(|error| within_job(self, index, error))?;
         }
+        check_outputs(self, &KnownNames { reader: Reader::Outputs, ..names })?;
         reads::check(self, &jobs)?;
         schedule::check_all(&self.schedules, &names)
     }
@@ -123,6 +142,16 @@ fn check_size(workflow: &Workflow) -> Checked {
             let reason = format!("jobs[{first}] has the same name");
             return Err(within_job(workflow, index, WorkflowError { field: "name".to_owned(), reason }));
         }
+    }
+    Ok(())
+}
+
+fn check_outputs(workflow: &Workflow, names: &KnownNames<'_>) -> Checked {
+    within(workflow.outputs.len(), limits::OUTPUTS, "outputs")?;
+    for (name, expression) in &workflow.outputs {
+        let field = format!("outputs.{name}");
+        field::name(name, &field, NameKind::Output)?;
+        field::condition(Some(expression), &field, names, Place::Outputs)?;
     }
     Ok(())
 }

@@ -8,7 +8,13 @@ use crate::support::{self, Accepted, Support};
 type Feature = (&'static str, Support, bool);
 
 pub(super) fn check_workflow(workflow: &Workflow, accepted: Accepted) -> Checked {
-    refuse_unsupported(&[("secrets", support::SECRETS, !workflow.secrets.is_empty())], accepted)
+    refuse_unsupported(
+        &[
+            ("secrets", support::SECRETS, !workflow.secrets.is_empty()),
+            ("outputs", support::CALLS, !workflow.outputs.is_empty()),
+        ],
+        accepted,
+    )
 }
 
 pub(super) fn check_job(job: &Job, accepted: Accepted) -> Checked {

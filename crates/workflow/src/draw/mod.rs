@@ -8,8 +8,9 @@ mod svg;
 mod text;
 
 use crate::graph::Graph;
+use crate::kinds::Action;
 use crate::limits;
-use crate::model::{When, Workflow};
+use crate::model::{Job, When, Workflow};
 
 /// A graph to draw: the jobs of a workflow, or the jobs of a run with their statuses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,9 +70,8 @@ impl Drawing {
             .map(|job| Node {
                 name: job.name.clone(),
                 status: None,
-                detail: job
-                    .description
-                    .clone()
+                detail: called(job)
+                    .or_else(|| job.description.clone())
                     .or_else(|| job.for_each.is_some().then(|| "for each item".to_owned())),
                 when: (job.when != When::default()).then(|| job.when.name().to_owned()),
                 group: job.handler.map(|handler| handler.key().to_owned()),
@@ -157,6 +157,16 @@ impl Drawing {
             layers.push(rest);
         }
         layers
+    }
+}
+
+/// What a job calls, in place of its description.
+fn called(job: &Job) -> Option<String> {
+    match &job.action {
+        Action::Call(call) => Some(format!("workflow {}", call.workflow)),
+        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
+            None
+        }
     }
 }
 

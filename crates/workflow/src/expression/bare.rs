@@ -94,6 +94,18 @@ impl Expression {
         evaluate(&self.text, values).map_err(|message| self.error(message))
     }
 
+    /// The value of the expression, which must not be null because of a look-up.
+    ///
+    /// # Errors
+    /// As [`Expression::value`], and the reason why it is null.
+    pub fn known_value(&self, values: &Json) -> Result<Json, ExpressionError> {
+        let value = self.value(values)?;
+        match missing::explain(&self.lookups(), values).filter(|_| value.is_null()) {
+            Some(reason) => Err(self.error(reason)),
+            None => Ok(value),
+        }
+    }
+
     fn lookups(&self) -> Vec<Lookup> {
         lookups(&self.text).unwrap_or_default()
     }

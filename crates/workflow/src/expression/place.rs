@@ -25,6 +25,10 @@ pub enum Place {
     RequestEnd,
     /// The key of a `concurrency`, which is rendered before the run exists.
     ConcurrencyKey,
+    /// A value in the `params` of a job that calls a workflow.
+    CallParams,
+    /// An expression of `outputs`, which is evaluated when the run is over.
+    Outputs,
     /// A value in the `params` of a schedule, which makes the params of a run.
     Schedule,
 }
@@ -98,7 +102,7 @@ impl Place {
                 summary: "the names are params.NAME, run.id and jobs.NAME.status",
                 reason: "",
             },
-            Place::Wait => Known {
+            Place::Wait | Place::CallParams => Known {
                 roots: &["params", "run", "jobs", "item", "index"],
                 run: RUN,
                 summary: of_job,
@@ -122,6 +126,9 @@ impl Place {
                           jobs.NAME.output",
                 reason: "",
             },
+            Place::Outputs => {
+                Known { roots: &["params", "run", "jobs"], run: RUN, summary: of_job, reason: "" }
+            }
             Place::RequestEnd => Known {
                 roots: &[
                     "params",
@@ -172,7 +179,7 @@ impl Place {
         let known = self.known().run;
         let ends: &[&str] = match reader {
             Reader::Handler if known == RUN => RUN_END,
-            Reader::Handler | Reader::Job | Reader::Workflow => &[],
+            Reader::Handler | Reader::Job | Reader::Outputs | Reader::Workflow => &[],
         };
         known.iter().chain(ends).copied().collect()
     }

@@ -33,4 +33,6 @@ pub(crate) enum Reader {
     Job,
     /// A job of `on_success`, `on_failure`, `on_cancel` or `finally`. It reads every job, and how the run ended.
     Handler,
+    /// `outputs` of the workflow. They read every job.
+    Outputs,
 }

@@ -17,6 +17,8 @@ pub enum Table {
     Schedule,
     /// `defaults`. It has the keys of a job that are marked with [`InDefaults::Yes`].
     Defaults,
+    /// A workflow in `workflows`. It has some keys of the top level.
+    LocalWorkflow,
     /// A secret, in `secrets`.
     Secret,
     /// A job, in `jobs`, `on_success`, `on_failure`, `on_cancel` or `finally`.
@@ -121,6 +123,7 @@ impl Table {
     pub(crate) fn noun(self) -> &'static str {
         match self {
             Table::Workflow => "a workflow",
+            Table::LocalWorkflow => "`workflows`",
             Table::Param => "a parameter",
             Table::Schedule => "a schedule",
             Table::Secret => "a secret",

@@ -20,6 +20,28 @@ pub(crate) const SCHEDULE_PARAMS: Key = Key::new("params", &[Values], "values of
     .template(Place::Schedule)
     .elsewhere(PARAMS_ELSEWHERE);
 
+/// `outputs` of the workflow.
+pub(crate) const OUTPUTS: Key =
+    Key::new("outputs", &[Values], "what a run gives to the job that called the workflow")
+        .support(support::CALLS)
+        .expression(Place::Outputs)
+        .elsewhere(&["output", "returns", "results"]);
+
+/// The keys of the top level that a workflow in `workflows` has too.
+pub(super) const LOCAL_WORKFLOW: &[&str] = &[
+    "description",
+    "timeout",
+    "params",
+    "env",
+    "defaults",
+    "jobs",
+    "outputs",
+    "on_success",
+    "on_failure",
+    "on_cancel",
+    "finally",
+];
+
 pub(super) const WORKFLOW: &[Key] = &[
     Key::new("name", &[Text], "the workflow's name").default("the name of the file"),
     Key::new("description", &[Text], "what it is for"),
@@ -30,6 +52,10 @@ pub(super) const WORKFLOW: &[Key] = &[
         .elsewhere(&["schedule", "scheduleinterval"]),
     Key::new("defaults", &[ValueType::Table(Table::Defaults)], "values for all jobs without the key"),
     Key::new("jobs", &[Tables(Table::Job)], "the jobs by name").elsewhere(&["tasks", "steps"]),
+    OUTPUTS,
+    Key::new("workflows", &[Tables(Table::LocalWorkflow)], "workflows that jobs of this file call by name")
+        .support(support::CALLS)
+        .elsewhere(&["subworkflows", "templates"]),
     Key::new("tags", &[Texts, Text], "words by which lists of runs are filtered").elsewhere(&["labels"]),
     Key::new("secrets", &[Tables(Table::Secret)], "where the values of secrets come from")
         .support(support::SECRETS),

@@ -11,15 +11,15 @@ pub use crate::key::{InDefaults, Key, Table, TextKind, ValueType};
 use crate::kinds;
 pub use crate::support::{Accepted, Support};
 pub(crate) use list::{
-    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, MATRIX, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF,
-    WORKFLOW_ENV,
+    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, MATRIX, OUTPUTS, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF,
+    SUCCESS_IF, WORKFLOW_ENV,
 };
 pub(crate) use unknown::find;
 
 /// Every key, with the table in which it stands. The keys of `[defaults]` are not repeated.
 pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
     tables()
-        .filter(|table| *table != Table::Defaults)
+        .filter(|table| !matches!(table, Table::Defaults | Table::LocalWorkflow))
         .flat_map(|table| table.keys().map(move |key| (table, key)))
 }
 
@@ -27,6 +27,7 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
 pub(crate) fn tables() -> impl Iterator<Item = Table> {
     let tables = [
         Table::Workflow,
+        Table::LocalWorkflow,
         Table::Defaults,
         Table::Param,
         Table::Schedule,
@@ -48,7 +49,7 @@ impl Table {
     /// The keys of the table, in the order in which messages list them.
     pub fn keys(self) -> impl Iterator<Item = &'static Key> {
         let (of_kinds, own): (&[&Key], &[Key]) = match self {
-            Table::Workflow => (&[], list::WORKFLOW),
+            Table::Workflow | Table::LocalWorkflow => (&[], list::WORKFLOW),
             Table::Param => (&[], list::PARAM),
             Table::Schedule => (&[], list::SCHEDULE),
             Table::Secret => (&[], list::SECRET),
@@ -62,7 +63,23 @@ impl Table {
             Table::WaitFor => (&[], list::WAIT_FOR),
             Table::Approval => (&[], list::APPROVAL),
         };
-        let is_there = move |key: &&Key| self != Table::Defaults || key.in_defaults == InDefaults::Yes;
+        let is_there = move |key: &&Key| match self {
+            Table::Defaults => key.in_defaults == InDefaults::Yes,
+            Table::LocalWorkflow => list::LOCAL_WORKFLOW.contains(&key.name()),
+            Table::Workflow
+            | Table::Param
+            | Table::Schedule
+            | Table::Secret
+            | Table::Job
+            | Table::Retry
+            | Table::Concurrency
+            | Table::Http
+            | Table::ForEach
+            | Table::Auth
+            | Table::Sleep
+            | Table::WaitFor
+            | Table::Approval => true,
+        };
         of_kinds.iter().copied().chain(own).filter(is_there)
     }
 }

@@ -5,6 +5,7 @@
 //! the worker's handlers. `docs/contributing/adding-a-job-kind.md` shows how to add one.
 
 pub mod approval;
+pub mod call;
 pub mod http;
 mod read;
 pub mod shell;
@@ -14,6 +15,8 @@ pub mod wait_for;
 
 use approval::Approval;
 use serde::{Deserialize, Serialize};
+
+use call::Call;
 
 use crate::expression::Place;
 use crate::field::{KnownNames, WorkflowError};
@@ -26,7 +29,7 @@ use crate::tree::Entry;
 use http::Http;
 pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
 pub(crate) use read::{
-    action_key_names, action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read,
+    action_key_names, action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside,
 };
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
@@ -48,6 +51,8 @@ pub enum Action {
     WaitFor(WaitFor),
     /// Nothing, until a person approves or rejects it.
     Approval(Approval),
+    /// A run of another workflow.
+    Call(Call),
 }
 
 impl Action {
@@ -66,6 +71,7 @@ impl Action {
             Action::Sleep(_) => sleep::KIND.name,
             Action::WaitFor(_) => wait_for::KIND.name,
             Action::Approval(_) => approval::KIND.name,
+            Action::Call(_) => call::KIND.name,
         }
     }
 
@@ -78,6 +84,7 @@ impl Action {
             Action::Sleep(sleep) => sleep.payload(),
             Action::WaitFor(wait) => wait.payload(),
             Action::Approval(approval) => approval.payload(),
+            Action::Call(call) => call.payload(),
         }
     }
 
@@ -90,6 +97,16 @@ impl Action {
             Action::Sleep(sleep) => sleep.summary(),
             Action::WaitFor(wait) => wait.summary(),
             Action::Approval(approval) => approval.summary(),
+            Action::Call(call) => call.summary(),
+        }
+    }
+
+    /// Whether a worker claims and executes it. The scheduler does the others.
+    #[must_use]
+    pub fn is_claimed(&self) -> bool {
+        match self {
+            Action::Shell(_) | Action::Http(_) => true,
+            Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Call(_) => false,
         }
     }
 
@@ -99,6 +116,7 @@ impl Action {
             Action::Shell(shell) => shell.features(),
             Action::Http(http) => http.features(),
             Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => Vec::new(),
+            Action::Call(_) => Call::features(),
         }
     }
 
@@ -107,7 +125,7 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.secrets_read(),
             Action::Http(http) => http.secrets_read(),
-            Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => Vec::new(),
+            Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Call(_) => Vec::new(),
         }
     }
 
@@ -115,7 +133,11 @@ impl Action {
     pub(crate) fn has_process(&self) -> bool {
         match self {
             Action::Shell(_) => true,
-            Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => false,
+            Action::Http(_)
+            | Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_)
+            | Action::Call(_) => false,
         }
     }
 
@@ -123,7 +145,11 @@ impl Action {
     pub(crate) fn sets_variable(&self, name: &str) -> bool {
         match self {
             Action::Shell(shell) => shell.env.contains_key(name),
-            Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => false,
+            Action::Http(_)
+            | Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_)
+            | Action::Call(_) => false,
         }
     }
 
@@ -135,15 +161,18 @@ impl Action {
             Action::Sleep(sleep) => sleep.check(names),
             Action::WaitFor(wait) => wait.check(names),
             Action::Approval(approval) => approval.check(names),
+            Action::Call(call) => call.check(names),
         }
     }
 
     /// Where the conditions about the end of an attempt stand: it decides which names they can look up.
     pub(crate) fn end_place(&self) -> Place {
         match self {
-            Action::Shell(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
-                Place::AttemptEnd
-            }
+            Action::Shell(_)
+            | Action::Call(_)
+            | Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_) => Place::AttemptEnd,
             Action::Http(_) => Place::RequestEnd,
         }
     }
@@ -186,7 +215,8 @@ pub(crate) struct ActionKey {
 }
 
 /// All kinds, in the order in which messages list their keys.
-const KINDS: &[&Kind] = &[&shell::KIND, &http::KIND, &sleep::KIND, &wait_for::KIND, &approval::KIND];
+const KINDS: &[&Kind] =
+    &[&shell::KIND, &http::KIND, &call::KIND, &sleep::KIND, &wait_for::KIND, &approval::KIND];
 
 /// What `[defaults]` says about the jobs of each kind that has such keys.
 #[derive(Debug, Default)]

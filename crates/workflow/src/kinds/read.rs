@@ -97,7 +97,7 @@ pub(crate) fn nothing_to_execute(job: &Entry<'_>) -> Finding {
 }
 
 /// The error about a key that has no effect because of what the job executes.
-pub(super) fn useless_beside(entry: &Entry<'_>, action: &Entry<'_>) -> Finding {
+pub(crate) fn useless_beside(entry: &Entry<'_>, action: &Entry<'_>) -> Finding {
     Finding::new(entry.key_span.clone(), format!("`{}` has no effect beside `{}`", entry.key, action.key))
         .related(action.key_span.clone(), format!("`{}` is here", action.key))
 }

@@ -156,7 +156,17 @@ fn complete<'t, 's>(
         table.templates.move_all(Place::AttemptEnd, action.end_place());
     }
     let is_wait = action.as_ref().is_some_and(Action::is_wait);
+    let is_call = action.as_ref().is_some_and(|action| !action.is_claimed() && !action.is_wait());
     let (mut settings, mut defaults) = (table.settings, defaults.settings.clone());
+    if is_call {
+        refuse_keys_of_workers(entry, findings);
+        if let Some(span) = table.retry_condition.take() {
+            let message = "`retry.if` has no effect beside `workflow`";
+            findings.push(Finding::new(span, message).help("remove `if`: a run that fails is tried again"));
+        }
+        // The runs that the job starts are its attempts, and their jobs are those of workers.
+        (settings, defaults) = (settings.of_runs(), defaults.of_runs());
+    }
     if is_wait {
         refuse_keys_of_attempts(entry, findings);
         // A wait has no attempts, so what the file says about all attempts has no effect on it.
@@ -201,6 +211,32 @@ fn complete<'t, 's>(
     let requires = settings.requires.unwrap_or_default();
     let JobTable { needs, secrets, has_items, templates, .. } = table;
     UnresolvedJob { job, needs, secrets, requires, has_items, templates }
+}
+
+/// The keys of a job that are about its worker, or about what its process gave.
+const KEYS_OF_WORKERS: [&str; 11] = [
+    "queue",
+    "priority",
+    "on_interrupt",
+    "max_interruptions",
+    "requires",
+    "version",
+    "concurrency",
+    "secrets",
+    "success_if",
+    "skip_if",
+    "deadline",
+];
+
+/// Reports keys without effect in a job that starts runs.
+fn refuse_keys_of_workers(entry: &Entry<'_>, findings: &mut Findings) {
+    let Value::Table(parts) = &entry.node.value else { return };
+    let Some(action) = parts.iter().find(|part| kinds::is_action_key(&part.key)) else { return };
+    for part in parts.iter().filter(|part| KEYS_OF_WORKERS.contains(&part.key.as_ref())) {
+        let finding = kinds::useless_beside(part, action);
+        findings
+            .push(finding.help("no worker executes this job; write the key into the jobs of the workflow"));
+    }
 }
 
 /// The keys of a job that are about its attempts, about its worker, or about what its process gave.

@@ -1,9 +1,11 @@
 //! From the tree of a file to the model. Both formats are read by the same code, and all errors are reported at once.
 
+mod calls;
 mod concurrency;
 mod for_each;
 mod job;
 mod needs;
+mod outputs;
 mod param;
 mod reads;
 mod requires;
@@ -14,13 +16,15 @@ mod settings;
 mod tables;
 mod top_level;
 
+use calls::Local;
 use job::UnresolvedJob;
 pub(crate) use param::read_all as read_params;
 use reads::Declared;
 use top_level::TopLevel;
 
 use crate::job_names::JobNames;
-use crate::model::Workflow;
+use crate::keys::Table;
+use crate::model::{Secret, Workflow};
 use crate::report::{Findings, Report};
 use crate::source::Source;
 use crate::support::Accepted;
@@ -49,13 +53,41 @@ pub fn parse_accepting(source: &Source, accepted: Accepted) -> Result<Workflow, 
 }
 
 fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Option<Workflow> {
-    let top = top_level::read(root, findings);
+    let top = top_level::read(root, Table::Workflow, findings);
     let name = top_level::workflow_name(source, &top, findings);
-    let entries = tables::read(&top, findings)?;
+    let locals = calls::read_locals(top.workflows, findings);
+    let secrets = top.secrets.clone();
+    let file = FileParts { source, locals: &locals, secrets: &secrets };
+    let mut read: Vec<Option<Workflow>> = Vec::with_capacity(locals.len());
+    for local in &locals {
+        read.push(body(&file, local.name.to_owned(), &local.top, findings));
+    }
+    let mut workflow = body(&file, name, &top, findings)?;
+    workflow.tags = top.tags;
+    workflow.workflows = read.into_iter().collect::<Option<_>>()?;
+    calls::check(&workflow, top.workflows, findings);
+    Some(workflow)
+}
+
+/// What all workflows of a file share.
+struct FileParts<'a> {
+    source: &'a Source,
+    locals: &'a [Local<'a, 'a>],
+    secrets: &'a [Secret],
+}
+
+/// Reads the jobs of a workflow, and what refers to them.
+fn body<'a>(
+    file: &FileParts<'a>,
+    name: String,
+    top: &'a TopLevel<'a, 'a>,
+    findings: &mut Findings,
+) -> Option<Workflow> {
+    let entries = tables::read(top, findings)?;
     let names = JobNames::new(entries.iter().map(|job| job.entry.key.as_ref()));
-    let secrets: Vec<&str> = top.secrets.iter().map(|secret| secret.name.as_str()).collect();
+    let secrets: Vec<&str> = file.secrets.iter().map(|secret| secret.name.as_str()).collect();
     let mut jobs: Vec<UnresolvedJob<'_, '_>> =
-        entries.into_iter().map(|job| job::read(job, &top.defaults, findings)).collect();
+        entries.iter().map(|job| job::read(*job, &top.defaults, findings)).collect();
     for unresolved in &mut jobs {
         unresolved.job.secrets =
             secret::resolve(unresolved.secrets, &unresolved.job.action, &secrets, findings);
@@ -65,11 +97,23 @@ fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Opt
         requires::check_not_jobs(&job.requires, &names, findings);
     }
     needs::resolve(&mut jobs, &names, findings);
+    calls::resolve(&mut jobs, &entries, file.locals, findings);
     let graph = needs::check_cycles(&jobs, findings);
-    let declared = Declared { file: &source.text, top: &top, names: &names, secrets: &secrets };
+    let text = &file.source.text;
+    let declared = Declared { file: text, top, names: &names, secrets: &secrets };
     reads::resolve(&declared, &mut jobs, graph.as_ref(), findings);
-    let schedules = schedule::read_all(&source.text, &top, &names, findings);
-    let TopLevel { description, timeout_ms, params, env, tags, secrets, .. } = top;
-    let jobs = jobs.into_iter().map(|unresolved| unresolved.job).collect();
-    Some(Workflow { name, description, timeout_ms, params, env, schedules, tags, secrets, jobs })
+    let schedules = schedule::read_all(text, top, &names, findings);
+    Some(Workflow {
+        name,
+        description: top.description.clone(),
+        timeout_ms: top.timeout_ms,
+        params: top.params.clone(),
+        env: top.env.clone(),
+        schedules,
+        tags: Vec::new(),
+        secrets: file.secrets.to_vec(),
+        outputs: top.outputs.expressions.clone(),
+        workflows: Vec::new(),
+        jobs: jobs.into_iter().map(|unresolved| unresolved.job).collect(),
+    })
 }

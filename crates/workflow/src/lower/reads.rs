@@ -44,6 +44,8 @@ pub(super) fn resolve(
     let scope =
         |reader, has_items| Scope { file, params: &top.params, jobs: names, secrets, reader, has_items };
     template::check(&top.templates, &scope(Reader::Workflow, HasItems::No), findings);
+    // These are evaluated when every job is over.
+    template::check(&top.outputs.templates, &scope(Reader::Outputs, HasItems::No), findings);
     let handlers: Vec<Option<RunHandler>> = jobs.iter().map(|unresolved| unresolved.job.handler).collect();
     let mut indirect = Vec::new();
     for (reader, unresolved) in jobs.iter_mut().enumerate() {

@@ -20,6 +20,13 @@ pub(super) struct PartialRetry {
     condition: Option<Expression>,
 }
 
+impl PartialRetry {
+    /// The same without `if`.
+    pub(super) fn without_condition(self) -> PartialRetry {
+        PartialRetry { condition: None, ..self }
+    }
+}
+
 pub(super) fn read<'t>(
     entry: &'t Entry<'_>,
     templates: &mut Templates<'t>,

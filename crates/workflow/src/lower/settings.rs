@@ -29,6 +29,12 @@ pub(super) struct Settings {
 }
 
 impl Settings {
+    /// The settings that have an effect on a job whose attempts are runs.
+    pub(super) fn of_runs(self) -> Settings {
+        let Settings { retry, timeout_ms, allow_failure, .. } = self;
+        Settings { retry: retry.without_condition(), timeout_ms, allow_failure, ..Settings::default() }
+    }
+
     /// Reads an entry whose key is in the list.
     pub(super) fn take<'t>(
         &mut self,

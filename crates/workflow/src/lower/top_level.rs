@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::job::JobDefaults;
+use super::outputs::{self, Outputs};
 use super::{param, secret};
 use crate::expect::{self, ShortestDuration};
 use crate::keys::{self, Table, WORKFLOW_ENV};
@@ -29,15 +30,18 @@ pub(super) struct TopLevel<'t, 's> {
     pub(super) schedules: Option<&'t Entry<'s>>,
     pub(super) tags: Vec<String>,
     pub(super) secrets: Vec<Secret>,
+    pub(super) outputs: Outputs<'t>,
+    pub(super) workflows: Option<&'t Entry<'s>>,
     pub(super) jobs: Option<&'t Entry<'s>>,
     /// The tables of handlers that the file has, in the order of the phases.
     pub(super) handlers: Vec<(RunHandler, &'t Entry<'s>)>,
 }
 
-pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], findings: &mut Findings) -> TopLevel<'t, 's> {
+/// Reads the keys of a workflow: of the file, or of one of its `workflows`.
+pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], table: Table, findings: &mut Findings) -> TopLevel<'t, 's> {
     let mut top = TopLevel::default();
     for entry in root {
-        let Ok(key) = keys::find(entry, Table::Workflow, findings) else { continue };
+        let Ok(key) = keys::find(entry, table, findings) else { continue };
         match key.name() {
             "name" => {
                 let name = expect::text(&entry.node, "`name`", findings).unwrap_or("unnamed");
@@ -54,6 +58,8 @@ pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], findings: &mut Findings) -> To
             "defaults" => top.defaults = read_defaults(entry, &mut top.templates, findings),
             "schedules" => top.schedules = Some(entry),
             "jobs" => top.jobs = Some(entry),
+            "outputs" => top.outputs = outputs::read(entry, findings),
+            "workflows" => top.workflows = Some(entry),
             "tags" => top.tags = read_tags(entry, findings),
             "secrets" => top.secrets = secret::read_all(entry, findings),
             name => {

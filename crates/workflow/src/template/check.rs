@@ -73,11 +73,14 @@ fn check_bare(text: &LookingUpText<'_>, scope: &Scope<'_>, reads: &mut Vec<Read>
 fn check_type(text: &LookingUpText<'_>, scope: &Scope<'_>) -> Result<(), Fault> {
     match text.place {
         Place::Items => expression::check_list(text.text, scope),
+        // It may give anything.
+        Place::Outputs => Ok(()),
         Place::Workflow
         | Place::Command
         | Place::Environment
         | Place::Condition
         | Place::Wait
+        | Place::CallParams
         | Place::AttemptEnd
         | Place::RequestEnd
         | Place::ConcurrencyKey

@@ -21,17 +21,26 @@ use reads::TextRead;
 pub fn warnings(source: &Source, workflow: &Workflow) -> Report {
     let mut findings = Findings::default();
     if let Some(root) = tree::read(source, &mut findings) {
-        let file = WorkflowInFile::of(&source.text, &root, workflow);
-        unused::params(&file, &mut findings);
-        unused::secrets(&file, &mut findings);
-        outputs::check(&file, &mut findings);
-        ends::check(&file, &mut findings);
-        spelling::check(&file, &mut findings);
+        let locals = entry(&root, "workflows").map(entries).unwrap_or_default();
+        let mut workflows = vec![WorkflowInFile::of(&source.text, &root, workflow)];
+        for local in locals {
+            let named = workflow.workflows.iter().find(|called| called.name == local.key);
+            workflows.extend(named.map(|called| WorkflowInFile::of(&source.text, entries(local), called)));
+        }
+        for workflow in &workflows {
+            unused::params(workflow, &mut findings);
+            outputs::check(workflow, &mut findings);
+            ends::check(workflow, &mut findings);
+            spelling::check(workflow, &mut findings);
+        }
+        let secrets = entry(&root, "secrets").map(entries).unwrap_or_default();
+        unused::secrets(secrets, &workflows, &mut findings);
+        unused::workflows(locals, &workflows, &mut findings);
     }
     Report::of_warnings(source.path.as_str(), &source.text, findings)
 }
 
-/// A workflow, and where its file has its parts.
+/// A workflow, and where its file has its parts: the workflow of the file, or one of its `workflows`.
 struct WorkflowInFile<'a, 's> {
     text: &'a str,
     root: &'a [Entry<'s>],

@@ -15,17 +15,18 @@ pub(super) fn check(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
     let index: HashMap<&str, usize> =
         file.workflow.jobs.iter().enumerate().map(|(index, job)| (job.name.as_str(), index)).collect();
     let mut certainty = Certainty::of(file.workflow);
-    for reader in &file.jobs {
-        for read in &reader.reads {
-            let Some(source) = output_of(read).and_then(|name| index.get(name)) else { continue };
-            let source = &file.workflow.jobs[*source];
-            if read.if_absent == IfAbsent::Instead || asks_about(reader, &source.name) {
-                continue;
-            }
-            let Some(&reader_index) = index.get(reader.job.name.as_str()) else { continue };
-            if let Some(reason) = why_missing(source, reader_index, &index, &mut certainty) {
-                findings.push(finding(reader, source, read, &reason));
-            }
+    let of_jobs = file.jobs.iter().flat_map(|job| job.reads.iter().map(move |read| (Some(job), read)));
+    let of_outputs = file.shared_reads.iter().filter(|read| read.key == "outputs").map(|read| (None, read));
+    for (reader, read) in of_jobs.chain(of_outputs) {
+        let Some(&read_job) = output_of(read).and_then(|name| index.get(name)) else { continue };
+        let source = &file.workflow.jobs[read_job];
+        let is_intended = reader.is_some_and(|reader| asks_about(reader, &source.name));
+        if read.if_absent == IfAbsent::Instead || is_intended {
+            continue;
+        }
+        let reader_job = reader.and_then(|reader| index.get(reader.job.name.as_str()).copied());
+        if let Some(reason) = why_missing(read_job, reader_job, &mut certainty) {
+            findings.push(finding(reader, source, read, &reason));
         }
     }
 }
@@ -46,16 +47,12 @@ fn asks_about(reader: &JobInFile<'_, '_>, name: &str) -> bool {
         .any(|read| read.key == "if" && read.name_after("jobs") == Some(name) && output_of(read).is_none())
 }
 
-fn why_missing(
-    source: &Job,
-    reader: usize,
-    index: &HashMap<&str, usize>,
-    certainty: &mut Certainty<'_>,
-) -> Option<String> {
-    let read = *index.get(source.name.as_str())?;
+/// Why the output of a job may be missing for its reader. Nothing as a reader stands for `outputs`.
+fn why_missing(read: usize, reader: Option<usize>, certainty: &mut Certainty<'_>) -> Option<String> {
+    let source = &certainty.workflow.jobs[read];
     match source.action {
         Action::Sleep(_) => return Some(format!("`{}` only sleeps, so it never has an output", source.name)),
-        Action::Shell(_) | Action::Http(_) | Action::WaitFor(_) | Action::Approval(_) => (),
+        Action::Shell(_) | Action::Http(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Call(_) => (),
     }
     // The list of the outputs of items is there, whatever became of the items.
     if source.for_each.is_some() || certainty.is_successful_before(read, reader) {
@@ -63,16 +60,28 @@ fn why_missing(
     }
     Some(match source.allow_failure {
         true => format!("`{}` may fail, because it has `allow_failure`", source.name),
-        false => format!("`{}` may not be SUCCESSFUL when this job starts", source.name),
+        false => format!("`{}` may not be SUCCESSFUL here", source.name),
     })
 }
 
-fn finding(reader: &JobInFile<'_, '_>, source: &Job, read: &TextRead, reason: &str) -> Finding {
-    let message = format!("the output that job `{}` reads may be missing", reader.job.name);
+fn finding(reader: Option<&JobInFile<'_, '_>>, source: &Job, read: &TextRead, reason: &str) -> Finding {
+    let message = match reader {
+        Some(reader) => format!("the output that job `{}` reads may be missing", reader.job.name),
+        None => "the output that `outputs` reads may be missing".to_owned(),
+    };
     let finding = Finding::new(read.span.clone(), message).label(reason.to_owned());
     match source.action {
         Action::Sleep(_) => finding.help("read the output of another job"),
-        Action::Shell(_) | Action::Http(_) | Action::WaitFor(_) | Action::Approval(_) => finding.help(format!(
+        Action::Shell(_)
+        | Action::Http(_)
+        | Action::WaitFor(_)
+        | Action::Approval(_)
+        | Action::Call(_) if reader.is_none() => finding.help("add | default(\"…\")"),
+        Action::Shell(_)
+        | Action::Http(_)
+        | Action::WaitFor(_)
+        | Action::Approval(_)
+        | Action::Call(_) => finding.help(format!(
             "without it the job fails; add | default(\"…\"), or run the job only if = \"jobs.{}.status == 'SUCCESSFUL'\"",
             source.name
         )),
@@ -110,8 +119,13 @@ impl Certainty<'_> {
     }
 
     /// Whether `read` is SUCCESSFUL whenever `reader` starts. If that takes too many steps, the answer is yes.
-    fn is_successful_before(&mut self, read: usize, reader: usize) -> bool {
-        let (source, job) = (&self.workflow.jobs[read], &self.workflow.jobs[reader]);
+    fn is_successful_before(&mut self, read: usize, reader: Option<usize>) -> bool {
+        let source = &self.workflow.jobs[read];
+        let Some(reader) = reader else {
+            // `outputs` are evaluated after a success of the run.
+            return source.handler.is_none() && !source.allow_failure && self.is_always_executed(read);
+        };
+        let job = &self.workflow.jobs[reader];
         if source.handler != job.handler {
             return job.handler == Some(RunHandler::OnSuccess)
                 && source.handler.is_none()

@@ -5,6 +5,7 @@ use crate::kinds::Action;
 use crate::kinds::shell::Program;
 use crate::params;
 use crate::report::{Finding, Findings};
+use crate::tree::Entry;
 use std::collections::HashSet;
 
 /// The endings of files that a program of another language reads as its script.
@@ -24,7 +25,11 @@ pub(super) fn params(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
         .iter()
         .filter_map(|job| match &job.job.action {
             Action::Shell(shell) => Some(&shell.program),
-            Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => None,
+            Action::Http(_)
+            | Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_)
+            | Action::Call(_) => None,
         })
         .collect();
     if programs.iter().any(|program| texts(program).any(starts_another_file)) {
@@ -71,12 +76,14 @@ fn starts_another_file(text: &str) -> bool {
     })
 }
 
-/// Warns of secrets that no job uses.
-pub(super) fn secrets(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
-    let read: HashSet<&str> = file.reads().filter_map(|read| read.name_after("secrets")).collect();
-    for secret in file.table("secrets") {
+/// Warns of secrets that no job of the file uses.
+pub(super) fn secrets(secrets: &[Entry<'_>], workflows: &[WorkflowInFile<'_, '_>], findings: &mut Findings) {
+    let reads = workflows.iter().flat_map(WorkflowInFile::reads);
+    let read: HashSet<&str> = reads.filter_map(|read| read.name_after("secrets")).collect();
+    for secret in secrets {
         let name = secret.key.as_ref();
-        let is_variable = file.jobs.iter().any(|job| job.job.secrets.iter().any(|own| own == name));
+        let mut jobs = workflows.iter().flat_map(|workflow| &workflow.jobs);
+        let is_variable = jobs.any(|job| job.job.secrets.iter().any(|own| own == name));
         if !is_variable && !read.contains(name) {
             findings.push(
                 Finding::new(secret.key_span.clone(), format!("no job uses the secret `{name}`")).help(
@@ -84,6 +91,28 @@ pub(super) fn secrets(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
                         "remove it, or use it: secrets = [\"{name}\"] in a job, or {{{{ secrets.{name} }}}} in its `env`"
                     ),
                 ),
+            );
+        }
+    }
+}
+
+/// Warns of workflows of the file that no job calls.
+pub(super) fn workflows(locals: &[Entry<'_>], workflows: &[WorkflowInFile<'_, '_>], findings: &mut Findings) {
+    for local in locals {
+        let calls_it = |action: &Action| match action {
+            Action::Call(call) => call.workflow == local.key,
+            Action::Shell(_)
+            | Action::Http(_)
+            | Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_) => false,
+        };
+        let mut jobs = workflows.iter().flat_map(|workflow| &workflow.jobs);
+        if !jobs.any(|job| calls_it(&job.job.action)) {
+            let name = &local.key;
+            findings.push(
+                Finding::new(local.key_span.clone(), format!("no job calls the workflow `{name}`"))
+                    .help(format!("remove it, or call it: workflow = \"{name}\" in a job")),
             );
         }
     }

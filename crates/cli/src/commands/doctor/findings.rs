@@ -258,6 +258,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::WorkersBusy { .. }
         | Reason::Behind(_)
         | Reason::Runs { .. }
+        | Reason::WaitsForRun { .. }
         | Reason::WaitsForDecision
         | Reason::WaitsForEvent { .. }
         | Reason::WaitsForApproval { .. }

@@ -1,7 +1,7 @@
 //! The details of one job.
 
-use windlass_engine::JobStatus;
 use windlass_engine::store::{Attempt, Job, LogLine};
+use windlass_engine::{JobStatus, RunStatus};
 use windlass_views::{InspectedJob, names_of_needed_jobs};
 use windlass_workflow::kinds::{self, SummaryText};
 
@@ -25,6 +25,8 @@ pub(super) struct JobDetails {
     needs: Vec<String>,
     attempts: Vec<Attempt>,
     tail: Vec<LogLine>,
+    /// The run that its last attempt has started.
+    child: Option<(i64, String, RunStatus)>,
 }
 
 impl JobDetails {
@@ -33,7 +35,11 @@ impl JobDetails {
         let needs = database.ask(|store| names_of_needed_jobs(store, &job))?;
         let attempts = database.ask(|store| store.jobs().attempts(job.id))?;
         let tail = database.ask(|store| store.logs().last(job.id, job.attempt, TAIL_LINES))?;
-        Ok(JobDetails { job, needs, attempts, tail })
+        let child = match job.kind.as_str() {
+            "workflow" => database.ask(|store| store.runs().started_by(job.id, job.attempt))?,
+            _ => None,
+        };
+        Ok(JobDetails { job, needs, attempts, tail, child })
     }
 
     pub(super) fn view(&self) -> InspectedJob {
@@ -70,6 +76,7 @@ fn heading(details: &JobDetails, now_ms: i64) -> String {
         (work.0, Some(work.1)),
         ("item", job.item.as_deref().map(|item| values::value(item, VALUE_COLUMNS))),
         ("at a time", job.max_parallel.map(|most| format!("{most} items"))),
+        ("run", details.child.as_ref().map(|(run_id, _workflow, status)| format!("{run_id}, {status}"))),
         ("attempts", not_empty(attempts(job))),
         ("created", Some(time::instant(job.created_at, now_ms))),
         ("not before", Some(time::instant(job.execute_after, now_ms)).filter(|_| is_waiting)),

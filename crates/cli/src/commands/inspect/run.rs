@@ -28,6 +28,10 @@ pub(super) struct RunDetails {
     schedule: Option<Schedule>,
     /// The names of the jobs that a job needs, by its id.
     needs: HashMap<i64, Vec<String>>,
+    /// The job that has started the run.
+    parent: Option<Job>,
+    /// What the run gives, or why that has no value.
+    outputs: Option<Result<serde_json::Value, String>>,
 }
 
 impl RunDetails {
@@ -41,12 +45,18 @@ impl RunDetails {
             None => None,
         };
         let needs = database.ask(|store| needed_jobs_of_run(store, run.id, &jobs))?;
-        Ok(RunDetails { run, jobs, counts, interrupted, schedule, needs })
+        let parent = match run.parent_job_id {
+            Some(job_id) => database.ask(|store| store.jobs().find(job_id))?,
+            None => None,
+        };
+        let outputs = database.ask(|store| store.runs().outputs(run.id))?;
+        Ok(RunDetails { run, jobs, counts, interrupted, schedule, needs, parent, outputs })
     }
 
     pub(super) fn view(&self) -> InspectedRun {
         let run = RunView::new(&self.run, &self.counts, self.interrupted);
-        InspectedRun::new(run, &self.jobs, &self.needs)
+        let outputs = self.outputs.clone().and_then(Result::ok);
+        InspectedRun::new(run, outputs, &self.jobs, &self.needs)
     }
 }
 
@@ -74,6 +84,7 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
     let params = values::params(&run.params);
     let lines = values::fields(&[
         ("schedule", details.schedule.as_ref().map(|schedule| occasion(run, schedule))),
+        ("parent", details.parent.as_ref().map(|parent| printable(&parent.label()).into_owned())),
         ("created", Some(time::instant(run.created_at, now_ms))),
         ("started", run.started_at.map(|at| time::instant(at, now_ms))),
         ("finished", run.finished_at.map(|at| time::instant(at, now_ms))),
@@ -89,10 +100,19 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
         ("key", run.run_key.as_deref().map(|key| printable(key).into_owned())),
         ("tags", Some(run.tags.join(", ")).filter(|tags| !tags.is_empty())),
         ("folder", run.dir.as_deref().map(|dir| printable(dir).into_owned())),
+        ("outputs", details.outputs.as_ref().map(outputs)),
         ("jobs", Some(runs_and_jobs::job_counts(&details.counts))),
     ]);
     let state = runs_and_jobs::run_state(run, details.interrupted);
     format!("{}  {}  {state}\n{lines}", paint(BOLD, title), printable(&run.workflow))
+}
+
+/// The outputs of a run, or why they have no value.
+fn outputs(outputs: &Result<serde_json::Value, String>) -> String {
+    match outputs {
+        Ok(value) => values::value(&value.to_string(), RESULT_COLUMNS),
+        Err(reason) => headline(reason, RESULT_COLUMNS),
+    }
 }
 
 /// The schedule that started a run, and the time of the occurrence.
@@ -200,8 +220,10 @@ fn result(job: &Job) -> String {
 
 fn next_steps(details: &RunDetails, global: &GlobalOptions) -> String {
     let id = details.run.id;
+    // The run at the top has the runs that its jobs have started.
+    let top = details.run.root_run_id.unwrap_or(id);
     if details.interrupted {
-        let resume = global.hint(&format!("resume {id}"));
+        let resume = global.hint(&format!("resume {top}"));
         return format!("\nno worker executes this run; `{resume}` continues it\n");
     }
     if !details.run.status.is_terminal() {
@@ -210,7 +232,7 @@ fn next_steps(details: &RunDetails, global: &GlobalOptions) -> String {
     if details.counts.of(JobStatus::Successful) == details.counts.total() {
         return String::new();
     }
-    let retry = global.hint(&format!("retry {id}"));
+    let retry = global.hint(&format!("retry {top}"));
     let logs = global.hint(&format!("logs {id}"));
     format!("\n`{logs}` shows all output, `{retry}` reruns failed and skipped jobs\n")
 }

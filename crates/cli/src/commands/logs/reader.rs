@@ -7,7 +7,6 @@ use windlass_views::LogView;
 
 use crate::database::Database;
 use crate::error::Failure;
-use crate::text::runs_and_jobs;
 use crate::text::style::{CYAN, DIM, YELLOW, paint, printable};
 
 /// How many lines one page has.
@@ -46,7 +45,12 @@ impl Reader {
     }
 
     /// The next lines of a job, or `None` if there are no more lines yet.
-    pub(super) fn next_page(&mut self, database: &Database, job: &Job) -> Result<Option<Page>, Failure> {
+    pub(super) fn next_page(
+        &mut self,
+        database: &Database,
+        job: &Job,
+        name: &str,
+    ) -> Result<Option<Page>, Failure> {
         if self.finished.get(&job.id) == Some(&job.attempt) {
             return Ok(None);
         }
@@ -68,14 +72,13 @@ impl Reader {
             return Ok(None);
         };
         self.positions.insert(job.id, LogPosition { job_id: job.id, attempt: last.attempt, line: last.line });
-        let prefix = self.name_width.map(|width| prefix(job, width)).unwrap_or_default();
+        let prefix = self.name_width.map(|width| prefix(name, width)).unwrap_or_default();
         Ok(Some(Page { lines, attempt_before: position.attempt, prefix }))
     }
 }
 
-fn prefix(job: &Job, width: usize) -> String {
-    let name = runs_and_jobs::job_name(job);
-    let padded = console::pad_str(&name, width, console::Alignment::Left, None);
+fn prefix(name: &str, width: usize) -> String {
+    let padded = console::pad_str(name, width, console::Alignment::Left, None);
     format!("{} {} ", paint(CYAN, padded), paint(DIM, "|"))
 }
 

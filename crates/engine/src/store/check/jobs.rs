@@ -94,6 +94,16 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: REPORT,
     },
     Invariant {
+        rule: "a job that waits for a run has started it",
+        sql: "SELECT 'job j' || jobs.id || ' waits for a run, and attempt ' || jobs.attempt || ' has none' FROM jobs
+              WHERE jobs.status = 'WAITING' AND jobs.waits_for = 'run'
+                AND NOT EXISTS (SELECT 1 FROM runs
+                                WHERE runs.parent_job_id IS NOT NULL AND {by runs.parent_job_id = jobs.id}
+                                  AND {by runs.parent_attempt = jobs.attempt} AND {guard runs.call_open = 1})
+              LIMIT $1",
+        next_step: REPORT,
+    },
+    Invariant {
         rule: "an event is dispatched within a minute",
         sql: "SELECT 'event ' || id || ' is not dispatched' FROM events
               WHERE dispatched_at IS NULL AND received_at < $2 - 60000

@@ -2,6 +2,7 @@
 
 use super::Invariant;
 
+const REPORT: &str = "Windlass itself never writes this; please report it";
 const RECONCILED: &str = "a running `windlass serve` or `windlass worker` repairs the counter and ends the run, a minute \
                             after its last change";
 const REOPEN: &str = "Windlass itself never writes this, and can't repair it: `UPDATE runs SET status = 'RUNNING', \
@@ -38,6 +39,34 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL)
               LIMIT $1",
         next_step: RECONCILED,
+    },
+    Invariant {
+        rule: "a run that a job has started has this job",
+        sql: "SELECT 'run ' || runs.id || ' was started by job j' || runs.parent_job_id || ', which does not exist'
+              FROM runs
+              WHERE runs.parent_job_id IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM jobs WHERE {by jobs.id = runs.parent_job_id})
+              LIMIT $1",
+        next_step: "another program has deleted the job; delete the run too",
+    },
+    Invariant {
+        rule: "a run and its jobs name the run at the top of all calls",
+        sql: "SELECT 'run ' || runs.id || ' or one of its jobs does not name run ' || callers.root FROM runs
+              JOIN (SELECT jobs.id, coalesce(jobs.root_run_id, jobs.run_id) AS root FROM jobs) AS callers
+                ON {by callers.id = runs.parent_job_id}
+              WHERE runs.parent_job_id IS NOT NULL
+                AND (runs.root_run_id <> callers.root
+                     OR EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id
+                                AND (jobs.root_run_id IS NULL OR jobs.root_run_id <> callers.root)))
+              LIMIT $1",
+        next_step: REPORT,
+    },
+    Invariant {
+        rule: "the end of a run is the end of the job that has started it within a minute",
+        sql: "SELECT 'run ' || id || ' is ' || status || ', and job j' || parent_job_id || ' waits for it' FROM runs
+              WHERE call_open = 1 AND finished_at IS NOT NULL AND finished_at < $2 - 60000
+              LIMIT $1",
+        next_step: "a running `windlass serve` or `windlass worker` ends the job",
     },
     Invariant {
         rule: "a finished run has no unfinished jobs",
@@ -89,7 +118,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                            coalesce((length(workflows.tags) - length(replace(workflows.tags, '\"', ''))) / 2, 0) AS defined
                     FROM runs JOIN workflows ON workflows.id = runs.workflow_id
                     LEFT JOIN run_tags ON run_tags.run_id = runs.id
-                    WHERE workflows.tags IS NOT NULL OR run_tags.run_id IS NOT NULL
+                    -- Runs that jobs have started are in no such list.
+                    WHERE (workflows.tags IS NOT NULL AND runs.parent_job_id IS NULL) OR run_tags.run_id IS NOT NULL
                     GROUP BY runs.id, workflows.tags) AS counted
               WHERE listed <> known OR listed <> defined
               LIMIT $1",

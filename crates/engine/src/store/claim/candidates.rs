@@ -85,7 +85,7 @@ pub(in crate::store) fn read_jobs(connection: &mut dyn Connection, ids: &[i64]) 
     )
 }
 
-/// The jobs of a run with these ids that are PENDING.
+/// The jobs of a run, and of the runs below it, with these ids that are PENDING.
 pub(in crate::store) fn read_jobs_of_run(
     connection: &mut dyn Connection,
     run_id: i64,
@@ -97,7 +97,7 @@ pub(in crate::store) fn read_jobs_of_run(
     all(
         connection,
         "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
-         WHERE id {in $2} AND {guard run_id = $1} AND {guard status = 'PENDING'}",
+         WHERE id {in $2} AND {guard coalesce(root_run_id, run_id) = $1} AND {guard status = 'PENDING'}",
         &[run_id.into(), (&json_ids(ids)).into()],
         read_candidate,
     )
@@ -116,7 +116,7 @@ pub(in crate::store) fn lock_jobs(
     )
 }
 
-/// The first PENDING jobs of a run, without those in the queues `full` and those with the requirements `unfit`.
+/// The first PENDING jobs of a run and of the runs below it, without those in the queues `full` and those with the requirements `unfit`.
 pub(in crate::store) fn read_candidates_of_run(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
@@ -129,7 +129,7 @@ pub(in crate::store) fn read_candidates_of_run(
     all(
         connection,
         "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
-         WHERE status = 'PENDING' AND run_id IS NOT NULL AND run_id = $1
+         WHERE status = 'PENDING' AND run_id IS NOT NULL AND coalesce(root_run_id, run_id) = $1
            AND kind IN (SELECT value FROM {texts $2} AS kinds)
            AND version <= $3
            AND queue NOT IN (SELECT value FROM {texts $4} AS full_queues)

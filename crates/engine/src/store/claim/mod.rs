@@ -75,7 +75,7 @@ pub(in crate::store) fn claim(
 fn may_take_directly(request: &ClaimRequest, ready: &Ready) -> bool {
     let is_in_scope = match &request.scope {
         Scope::Everything | Scope::Queues(_) => true,
-        Scope::Runs(run_ids) => ready.run_id.is_some_and(|run_id| run_ids.contains(&run_id)),
+        Scope::Runs(run_ids) => ready.root_run_id.is_some_and(|run_id| run_ids.contains(&run_id)),
     };
     is_in_scope && !ready.candidate.partition.may_have_rules && is_for(request, &ready.candidate)
 }

@@ -8,7 +8,8 @@ use windlass_db::error::Result;
 /// A job whose last parent has ended. It stays BLOCKED until it is claimed or released.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct Ready {
-    pub(in crate::store) run_id: Option<i64>,
+    /// The run at the top of all calls.
+    pub(in crate::store) root_run_id: Option<i64>,
     pub(in crate::store) candidate: Candidate,
 }
 

@@ -204,7 +204,7 @@ pub(in crate::store) enum Stop {
 pub(in crate::store) struct StoppedItems {
     /// Those that ended at once, counted for their run.
     pub(in crate::store) delta: RunDelta,
-    /// Those that run, and were asked to stop.
+    /// Those that run, themselves or in a run that they have started, and were asked to stop.
     pub(in crate::store) stopping: i64,
 }
 
@@ -224,17 +224,17 @@ pub(in crate::store) fn stop_items(
     let mut stopped = StoppedItems::default();
     connection.query(
         "UPDATE jobs
-         SET cancel_requested_at = CASE WHEN status IN ('RUNNING', 'FAILED') THEN $2 ELSE cancel_requested_at END,
+         SET cancel_requested_at = CASE WHEN {is_stopped_later} THEN $2 ELSE cancel_requested_at END,
              upstream_failed = CASE WHEN status = 'BLOCKED' THEN $5 ELSE upstream_failed END,
-             last_error = CASE WHEN status IN ('RUNNING', 'FAILED') THEN last_error ELSE $3 END,
-             finished_at = CASE WHEN status IN ('RUNNING', 'FAILED') THEN finished_at ELSE $2 END,
+             last_error = CASE WHEN {is_stopped_later} THEN last_error ELSE $3 END,
+             finished_at = CASE WHEN {is_stopped_later} THEN finished_at ELSE $2 END,
              updated_at = $2,
-             status = CASE WHEN status IN ('RUNNING', 'FAILED') THEN status
+             status = CASE WHEN {is_stopped_later} THEN status
                            WHEN status = 'BLOCKED' THEN CAST($4 AS TEXT) ELSE 'CANCELLED' END
          WHERE group_id IS NOT NULL AND group_id = $1
-           AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
-                OR ((status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))
-                    AND cancel_requested_at IS NULL))
+           AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')
+                OR (status = 'FAILED' AND finished_at IS NULL))
+           AND NOT ({is_stopped_later} AND cancel_requested_at IS NOT NULL)
          RETURNING status",
         &[group_id.into(), now_ms.into(), reason.into(), before_turn.into(), skipped.into()],
         &mut |row| {

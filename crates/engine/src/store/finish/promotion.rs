@@ -36,7 +36,7 @@ struct Child {
     ended: i64,
     needs_decision: bool,
     concurrency_key: Option<String>,
-    run_id: Option<i64>,
+    root_run_id: Option<i64>,
     candidate: Candidate,
 }
 
@@ -61,7 +61,7 @@ pub(in crate::store) const CHILDREN: &str =
     "SELECT jobs.id, {rank}, jobs.queue, jobs.kind, jobs.requires, jobs.version,
                 CASE WHEN EXISTS (SELECT 1 FROM queues WHERE {ruled})
                       AND jobs.queue IN (SELECT name FROM queues WHERE {ruled}) THEN 1 ELSE 0 END,
-                jobs.blocked_by, jobs.concurrency_key, jobs.run_id, children.ended,
+                jobs.blocked_by, jobs.concurrency_key, coalesce(jobs.root_run_id, jobs.run_id), children.ended,
                 CASE WHEN jobs.join_rule IS NOT NULL OR jobs.control IS NOT NULL THEN 1 ELSE 0 END
          FROM (SELECT edges.child_id, count(*) AS ended
                FROM {rows $1: id integer} AS parents CROSS JOIN job_dependencies AS edges
@@ -90,7 +90,7 @@ impl Children {
             ended: row.integer(10)?,
             needs_decision: row.integer(11)? != 0,
             concurrency_key: row.lossy_text(8)?,
-            run_id: row.optional_integer(9)?,
+            root_run_id: row.optional_integer(9)?,
             candidate: Candidate { position: read_position(row)?, partition },
         });
         Ok(())
@@ -120,7 +120,7 @@ fn decide(mut children: Vec<Child>) -> Decision {
         first.ended += if is_same { later.ended } else { 0 };
         is_same
     });
-    for Child { blocked_by, ended, needs_decision, concurrency_key, run_id, candidate } in children {
+    for Child { blocked_by, ended, needs_decision, concurrency_key, root_run_id, candidate } in children {
         let child_id = candidate.position.id;
         if blocked_by < ended {
             // Another program changed `blocked_by`. The reconcile step counts again when the run stands still.
@@ -132,7 +132,7 @@ fn decide(mut children: Vec<Child>) -> Decision {
             decision.waiting.push(child_id);
             decision.wanted_keys.push(key);
         } else {
-            decision.ready.push(Ready { run_id, candidate });
+            decision.ready.push(Ready { root_run_id, candidate });
         }
     }
     decision
@@ -187,8 +187,8 @@ mod tests {
             |id| Candidate { position: ClaimPosition { id, rank: 0 }, partition: Rc::clone(&partition) };
         let child = |id, blocked_by, ended, key: Option<&str>| {
             let concurrency_key = key.map(str::to_owned);
-            let (run_id, candidate) = (Some(1), candidate(id));
-            Child { blocked_by, ended, needs_decision: false, concurrency_key, run_id, candidate }
+            let (root_run_id, candidate) = (Some(1), candidate(id));
+            Child { blocked_by, ended, needs_decision: false, concurrency_key, root_run_id, candidate }
         };
         let children = vec![
             child(5, 0, 1, None),
@@ -210,7 +210,7 @@ mod tests {
                 undecided: vec![8],
                 waiting: vec![3],
                 wanted_keys: vec!["k".to_owned()],
-                ready: [2, 6].map(|id| Ready { run_id: Some(1), candidate: candidate(id) }).into(),
+                ready: [2, 6].map(|id| Ready { root_run_id: Some(1), candidate: candidate(id) }).into(),
             }
         );
     }

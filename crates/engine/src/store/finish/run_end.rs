@@ -107,7 +107,7 @@ static END_RUNS: UpdateReturning = UpdateReturning {
     ],
     from: None,
     condition: "id {in $1} AND {guard status IN ('PENDING', 'RUNNING')} AND (has_handlers = 0 OR phase = 2)",
-    returning: &["id", "status", "schedule_id", "workflow", "$2 - started_at"],
+    returning: &["id", "status", "coalesce(schedule_id, parent_job_id)", "workflow", "$2 - started_at"],
 };
 
 /// Ends runs whose last job is finished, or begins their next phase.
@@ -138,9 +138,9 @@ fn end_runs_in_last_phase(
     run_ids: &[i64],
     now_ms: i64,
 ) -> Result<Vec<EndedRun>> {
-    let mut has_schedule = false;
+    let mut is_awaited = false;
     let ended = all_updated(connection, &END_RUNS, &[(&json_ids(run_ids)).into(), now_ms.into()], |row| {
-        has_schedule |= row.optional_integer(2)?.is_some();
+        is_awaited |= row.optional_integer(2)?.is_some();
         Ok(EndedRun {
             run_id: row.integer(0)?,
             status: row.parsed(1, RunStatus::parse)?,
@@ -148,8 +148,8 @@ fn end_runs_in_last_phase(
             took_ms: row.optional_integer(4)?,
         })
     })?;
-    if has_schedule {
-        // An occurrence of the schedule may wait for the end of this run.
+    if is_awaited {
+        // An occurrence of its schedule may wait for the end of this run, or the job that called it.
         connection.wake(WakeUps::DUE);
     }
     Ok(ended)

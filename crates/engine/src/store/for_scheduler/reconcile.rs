@@ -4,13 +4,15 @@
 //! `reports`). But another program that sets `finished_at` itself must not block a run for ever. Runs that changed
 //! recently are skipped, because a run that moves is not stuck.
 
-use crate::store::ForScheduler;
+use crate::status::StopReason;
+use crate::store::cancel::{Urgency, stop_run};
 use crate::store::evidence::Evidence;
 use crate::store::finish::items::settle_groups;
 use crate::store::finish::run_end::{RunDelta, count_down};
 use crate::store::runs::retry::{skip_jobs_with_broken_parents, unblock};
+use crate::store::{ForScheduler, json_ids};
 use std::collections::BTreeMap;
-use windlass_db::error::Result;
+use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, all, first};
 use windlass_system::wake_ups::WakeUps;
 
@@ -45,8 +47,39 @@ impl ForScheduler<'_> {
                 })?;
             }
         }
+        let run_ids: Vec<i64> = checked.iter().map(|(run_id, _is_stuck)| *run_id).collect();
+        repaired += self.stop_forgotten(run_ids)?;
         let is_last = checked.len() < RUNS_MAX as usize;
         Ok(Reconciled { repaired, cursor: checked.last().map(|(id, _)| *id).filter(|_| !is_last) })
+    }
+}
+
+impl ForScheduler<'_> {
+    /// Stops runs whose jobs no longer wait for them, because another program has ended these jobs.
+    fn stop_forgotten(&self, run_ids: Vec<i64>) -> Result<i64> {
+        let forgotten = self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT runs.id FROM runs
+                 WHERE runs.id {in $1} AND runs.parent_job_id IS NOT NULL AND {guard runs.stop_reason IS NULL}
+                   AND NOT EXISTS (SELECT 1 FROM jobs
+                                   WHERE {by jobs.id = runs.parent_job_id} AND jobs.attempt = runs.parent_attempt
+                                     AND jobs.status = 'WAITING' AND jobs.waits_for = 'run')",
+                &[(&json_ids(&run_ids)).into()],
+                |row| row.integer(0),
+            )
+        })?;
+        let now_ms = self.store.clock.now_ms();
+        for run_id in &forgotten {
+            let run_id = *run_id;
+            self.store.write("stop a forgotten run", Evidence::Repeat, move |connection| {
+                match stop_run(connection, run_id, StopReason::Cancelled, Urgency::WithGrace, now_ms) {
+                    Ok(_) | Err(Error::Conflict { .. } | Error::NotFound { .. }) => Ok(()),
+                    Err(error) => Err(error),
+                }
+            })?;
+        }
+        Ok(forgotten.len() as i64)
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
                     started_at, finished_at, requires, version, concurrency_key, concurrency_limit,
                     waits_for, upstream_failed, phase, handles, exit_code, deadline_at, group_id, item_index, item,
-                    max_parallel",
+                    max_parallel, root_run_id",
 };
 
 pub(in crate::store) mod approvals;
@@ -102,6 +102,8 @@ pub struct Job {
     pub item: Option<String>,
     /// If it has `for_each`: how many items may run at a time.
     pub max_parallel: Option<i64>,
+    /// The run at the top of all calls, if a job started its run.
+    pub root_run_id: Option<i64>,
 }
 
 impl Job {
@@ -181,6 +183,7 @@ fn read_job(row: &dyn Row) -> Result<Job> {
         item_index: row.optional_integer(35)?,
         item: row.lossy_text(36)?,
         max_parallel: row.optional_integer(37)?,
+        root_run_id: row.optional_integer(38)?,
     })
 }
 
@@ -246,6 +249,24 @@ impl Jobs<'_> {
             all(
                 connection,
                 "SELECT {job_columns} FROM jobs WHERE run_id = $1 AND updated_at >= $2
+                 ORDER BY updated_at, id",
+                &[run_id.into(), since_ms.into()],
+                read_job,
+            )
+        })
+    }
+
+    /// Every job of the runs below a run that changed at an instant or later.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn changed_below(&self, run_id: i64, since_ms: i64) -> Result<Vec<Job>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT {job_columns} FROM jobs
+                 WHERE run_id {in SELECT id FROM runs WHERE root_run_id IS NOT NULL AND root_run_id = $1}
+                   AND updated_at >= $2
                  ORDER BY updated_at, id",
                 &[run_id.into(), since_ms.into()],
                 read_job,

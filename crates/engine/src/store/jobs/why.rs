@@ -1,6 +1,6 @@
 //! Why a job is not running: reasons from the tables, in the order in which a person would ask.
 
-use crate::status::{JobStatus, WaitsFor};
+use crate::status::{JobStatus, RunStatus, WaitsFor};
 use crate::store::Jobs;
 use crate::store::claim::capabilities::Unfit;
 use crate::store::jobs::{Job, label};
@@ -122,6 +122,17 @@ pub enum Reason {
     },
     /// It is a handler, and the jobs of its run, or the handlers before it, have not ended.
     WaitsForEndOfRun,
+    /// It has started a run, which is not over.
+    WaitsForRun {
+        /// The run.
+        run_id: i64,
+        /// The name of its workflow.
+        workflow: String,
+        /// Its state.
+        status: RunStatus,
+        /// Whether the job was asked to stop.
+        stopping: bool,
+    },
     /// The scheduler decides next whether it runs.
     WaitsForDecision,
     /// It waits for an event.
@@ -259,6 +270,7 @@ impl Jobs<'_> {
             (Some(WaitsFor::Slot), Some(key)) => vec![self.key_taken(key, job.concurrency_limit)?],
             (Some(WaitsFor::Event | WaitsFor::Approval), _) => return self.why_wait(job),
             (Some(WaitsFor::Items), _) => return Ok(vec![self.waits_for_items(job)?]),
+            (Some(WaitsFor::Run), _) => vec![self.waits_for_run(job)?.unwrap_or(Reason::WaitsForDecision)],
             (Some(WaitsFor::Slot | WaitsFor::Decision) | None, _) => vec![Reason::WaitsForDecision],
         };
         if self.store.workers().live()?.is_empty() {
@@ -307,6 +319,12 @@ impl Jobs<'_> {
         })
     }
 
+    fn waits_for_run(&self, job: &Job) -> Result<Option<Reason>> {
+        let child = self.store.runs().started_by(job.id, job.attempt)?;
+        let stopping = job.cancel_requested_at.is_some();
+        Ok(child.map(|(run_id, workflow, status)| Reason::WaitsForRun { run_id, workflow, status, stopping }))
+    }
+
     fn key_taken(&self, key: &str, limit: Option<i64>) -> Result<Reason> {
         let holders = self.store.read(|connection| {
             all(
@@ -344,8 +362,10 @@ fn is_in_scope(worker: &Worker, job: &Job) -> bool {
     let queues = worker.queues.as_deref().map(serde_json::from_str::<Vec<String>>);
     let runs = worker.run_ids.as_deref().map(serde_json::from_str::<Vec<i64>>);
     queues.is_none_or(|queues| queues.is_ok_and(|queues| queues.contains(&job.queue)))
-        && runs
-            .is_none_or(|runs| runs.is_ok_and(|runs| job.run_id.is_some_and(|run_id| runs.contains(&run_id))))
+        && runs.is_none_or(|runs| {
+            let run_id = job.root_run_id.or(job.run_id);
+            runs.is_ok_and(|runs| run_id.is_some_and(|run_id| runs.contains(&run_id)))
+        })
 }
 
 /// Explains why no live worker takes the job, by the worker that comes closest.

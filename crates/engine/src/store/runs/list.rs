@@ -89,7 +89,7 @@ pub enum StartedBy {
 pub struct RunFilter {
     /// Of this workflow.
     pub workflow: Option<String>,
-    /// With this tag.
+    /// With this tag. A run that a job has started is under no tag.
     pub tag: Option<String>,
     /// In one of these states; in any if there is none.
     pub statuses: Vec<RunStatus>,
@@ -106,6 +106,8 @@ pub struct RunFilter {
     pub started_by: Option<StartedBy>,
     /// Started by this schedule.
     pub schedule_id: Option<i64>,
+    /// Runs that jobs have started, in place of all others.
+    pub children: bool,
     /// Which part of the list.
     pub cursor: Cursor,
 }
@@ -145,6 +147,8 @@ enum AccessPath<'f> {
     RunKey(&'f str, Option<&'f str>),
     /// Runs with a tag, of this workflow and in this state, which are compared row by row.
     Tag(&'f str, Option<&'f str>, Option<RunStatus>),
+    /// Runs that jobs have started, of this workflow and in this state. They are compared row by row.
+    Children(Option<&'f str>, Option<RunStatus>),
 }
 
 /// The columns of `runs` that a [`RunSummary`] is read from.
@@ -191,7 +195,9 @@ impl<'f> AccessPath<'f> {
     /// Whether some rows that the path reads may not match, so that the search needs a bound.
     fn compares_rows(&self) -> bool {
         match self {
-            AccessPath::Unfinished(_) | AccessPath::WorkflowAndUnfinished(..) => true,
+            AccessPath::Unfinished(_) | AccessPath::WorkflowAndUnfinished(..) | AccessPath::Children(..) => {
+                true
+            }
             AccessPath::Tag(_, workflow, status) => workflow.is_some() || status.is_some(),
             AccessPath::Id
             | AccessPath::Status(_)
@@ -203,18 +209,18 @@ impl<'f> AccessPath<'f> {
     fn page_sql(&self) -> &'static str {
         match self {
             AccessPath::Id => "SELECT {run_summary} FROM runs
-                 WHERE {run_filter} ORDER BY id DESC LIMIT $3",
+                 WHERE parent_job_id IS NULL AND {run_filter} ORDER BY id DESC LIMIT $3",
             AccessPath::Status(_) => "SELECT {run_summary} FROM runs
-                 WHERE finished_at IS NOT NULL AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
+                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
             AccessPath::WorkflowAndStatus(..) => {
                 "SELECT {run_summary} FROM runs
-                 WHERE finished_at IS NOT NULL AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
+                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
             }
             AccessPath::Unfinished(_) => "SELECT {run_summary} FROM runs
-                 WHERE status IN ('PENDING', 'RUNNING') AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
+                 WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
             AccessPath::WorkflowAndUnfinished(..) => {
                 "SELECT {run_summary} FROM runs
-                 WHERE status IN ('PENDING', 'RUNNING') AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
+                 WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
             }
             AccessPath::RunKey(..) => {
                 "SELECT {run_summary} FROM runs
@@ -235,6 +241,10 @@ impl<'f> AccessPath<'f> {
                        ORDER BY run_id DESC LIMIT $3) AS found
                  JOIN runs ON {by runs.id = found.found_id} ORDER BY id DESC LIMIT $3"
             }
+            AccessPath::Children(..) => "SELECT {run_summary} FROM runs
+                 WHERE parent_job_id IS NOT NULL AND {run_filter}
+                   AND (CAST($13 AS TEXT) IS NULL OR workflow = $13) AND (CAST($14 AS TEXT) IS NULL OR status = $14)
+                 ORDER BY id DESC LIMIT $3",
         }
     }
 
@@ -249,19 +259,38 @@ impl<'f> AccessPath<'f> {
                 "SELECT run_id FROM run_tags WHERE tag = $4 AND run_id >= $1 AND run_id < $2
                  ORDER BY run_id DESC LIMIT 1 OFFSET $3"
             }
+            AccessPath::Children(..) => {
+                "SELECT id FROM runs WHERE parent_job_id IS NOT NULL AND id >= $1 AND id < $2
+                 ORDER BY id DESC LIMIT 1 OFFSET $3"
+            }
             AccessPath::Status(_) => {
-                "SELECT id FROM runs WHERE finished_at IS NOT NULL AND status = $4 AND id >= $1 AND id < $2
+                "SELECT id FROM runs
+                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = $4 AND id >= $1 AND id < $2
                  ORDER BY id DESC LIMIT 1 OFFSET $3"
             }
             AccessPath::WorkflowAndStatus(..) => {
                 "SELECT id FROM runs
-                 WHERE finished_at IS NOT NULL AND workflow = $5 AND status = $4 AND id >= $1 AND id < $2
+                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND workflow = $5 AND status = $4 AND id >= $1 AND id < $2
                  ORDER BY id DESC LIMIT 1 OFFSET $3"
             }
             AccessPath::Unfinished(_) | AccessPath::WorkflowAndUnfinished(..) => {
                 "SELECT id FROM runs WHERE status IN ('PENDING', 'RUNNING') AND id >= $1 AND id < $2
                  ORDER BY id DESC LIMIT 1 OFFSET $3"
             }
+        }
+    }
+
+    /// The values for [`AccessPath::last_id_sql`].
+    fn values_of_range(&self) -> Vec<Value<'_>> {
+        match self {
+            AccessPath::Children(..) => vec![],
+            AccessPath::Tag(tag, ..) => vec![(*tag).into()],
+            AccessPath::Id
+            | AccessPath::Status(_)
+            | AccessPath::WorkflowAndStatus(..)
+            | AccessPath::Unfinished(_)
+            | AccessPath::WorkflowAndUnfinished(..)
+            | AccessPath::RunKey(..) => self.values(),
         }
     }
 
@@ -277,19 +306,9 @@ impl<'f> AccessPath<'f> {
             AccessPath::Tag(tag, workflow, status) => {
                 vec![(*tag).into(), (*workflow).into(), status.map(RunStatus::as_str).into()]
             }
-        }
-    }
-
-    /// The values for [`AccessPath::last_id_sql`].
-    fn values_of_last_id(&self) -> Vec<Value<'_>> {
-        match self {
-            AccessPath::Tag(tag, ..) => vec![(*tag).into()],
-            AccessPath::Id
-            | AccessPath::Status(_)
-            | AccessPath::WorkflowAndStatus(..)
-            | AccessPath::Unfinished(_)
-            | AccessPath::WorkflowAndUnfinished(..)
-            | AccessPath::RunKey(..) => self.values(),
+            AccessPath::Children(workflow, status) => {
+                vec![(*workflow).into(), status.map(RunStatus::as_str).into()]
+            }
         }
     }
 }
@@ -372,6 +391,14 @@ fn access_paths<'f>(filter: &'f RunFilter, workflow: Option<&'f str>) -> Vec<Acc
             false => statuses.into_iter().map(|status| of_status(Some(status))).collect(),
         };
     }
+    if filter.children && filter.run_key.is_none() {
+        return match statuses.is_empty() {
+            true => vec![AccessPath::Children(workflow, None)],
+            false => {
+                statuses.into_iter().map(|status| AccessPath::Children(workflow, Some(status))).collect()
+            }
+        };
+    }
     if statuses.is_empty() && workflow.is_some() {
         statuses = RunStatus::ALL.to_vec();
     }
@@ -404,7 +431,7 @@ fn lowest_id_searched(
     let range = [ids.from.into(), ids.below.into(), rows_before.into()];
     let queries: Vec<PlainQuery<'_>> = paths
         .iter()
-        .map(|path| (path.last_id_sql(), [range.to_vec(), path.values_of_last_id()].concat()))
+        .map(|path| (path.last_id_sql(), [range.to_vec(), path.values_of_range()].concat()))
         .collect();
     let floors = rows_of_each(connection, &queries, |row| row.integer(0))?;
     Ok(floors.into_iter().flatten().max())

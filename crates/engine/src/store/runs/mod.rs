@@ -16,10 +16,12 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
                     CASE WHEN has_handlers = 0 THEN unfinished_jobs
                          ELSE (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL) END,
                     failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
-                    scheduled_for, source, outcome,
+                    scheduled_for, source, outcome, parent_job_id, root_run_id,
                     (SELECT tags FROM workflows WHERE workflows.id = runs.workflow_id)",
 };
 
+pub(in crate::store) mod calls;
+pub(in crate::store) mod children;
 pub(in crate::store) mod list;
 pub(in crate::store) mod prepared;
 pub(in crate::store) mod retry;
@@ -65,6 +67,10 @@ pub struct Run {
     pub source: Option<RunSource>,
     /// The state in which its jobs ended it, before its handlers ran; `None` without handlers, or before that.
     pub outcome: Option<RunStatus>,
+    /// The job that called its workflow.
+    pub parent_job_id: Option<i64>,
+    /// The run at the top of all calls, if a job called its workflow.
+    pub root_run_id: Option<i64>,
     /// The tags of its definition, sorted.
     pub tags: Vec<String>,
 }
@@ -135,7 +141,9 @@ fn read_run(row: &dyn Row) -> Result<Run> {
         scheduled_for: row.optional_integer(15)?,
         source: row.optional_text(16)?.as_deref().and_then(RunSource::parse),
         outcome: row.optional_text(17)?.as_deref().and_then(RunStatus::parse),
-        tags: read_tags(row.optional_text(18)?),
+        parent_job_id: row.optional_integer(18)?,
+        root_run_id: row.optional_integer(19)?,
+        tags: read_tags(row.optional_text(20)?),
     })
 }
 
@@ -163,7 +171,7 @@ impl Runs<'_> {
         })
     }
 
-    /// The ids of all unfinished runs, the oldest first.
+    /// The ids of all unfinished runs that no job started, the oldest first.
     ///
     /// # Errors
     /// Returns the database's error.
@@ -171,7 +179,7 @@ impl Runs<'_> {
         self.store.read(|connection| {
             all(
                 connection,
-                "SELECT id FROM runs WHERE status IN ('PENDING', 'RUNNING') ORDER BY id",
+                "SELECT id FROM runs WHERE status IN ('PENDING', 'RUNNING') AND {guard parent_job_id IS NULL} ORDER BY id",
                 &[],
                 |row| row.integer(0),
             )
@@ -234,13 +242,20 @@ impl Runs<'_> {
     /// Returns the database's error.
     pub fn is_interrupted(&self, run_id: i64) -> Result<bool> {
         self.store.read(|connection| {
+            // Workers take the runs below those that they name, too.
+            let root_run_id = one(
+                connection,
+                "SELECT max(coalesce(root_run_id, id)) FROM runs WHERE id = $1",
+                &[run_id.into()],
+                |row| row.optional_integer(0),
+            )?;
             let cared_for = one(
                 connection,
                 "SELECT (SELECT status FROM runs WHERE id = $1) NOT IN ('PENDING', 'RUNNING')
                      OR EXISTS (SELECT 1 FROM workers
                                 WHERE status IN ('ALIVE', 'DRAINING')
-                                  AND (run_ids IS NULL OR $1 {in run_ids}))",
-                &[run_id.into()],
+                                  AND (run_ids IS NULL OR $2 {in run_ids}))",
+                &[run_id.into(), root_run_id.into()],
                 |row| row.integer(0),
             )?;
             Ok(cared_for == 0)

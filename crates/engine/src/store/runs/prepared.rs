@@ -59,6 +59,9 @@ impl PreparedRun {
         workflow.check().map_err(|error| {
             Error::invalid(format!("submit workflow `{}`", workflow.name), error.to_string())
         })?;
+        workflow.check_calls_are_complete().map_err(|error| {
+            Error::invalid(format!("submit workflow `{}`", workflow.name), error.to_string())
+        })?;
         let mut keys_to_admit = Vec::new();
         let mut jobs = Vec::with_capacity(workflow.jobs.len());
         for job in &workflow.jobs {

@@ -4,7 +4,9 @@ use super::retry_items::{Reset, delete_items, find_reset, release_first_items, r
 use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus};
 use crate::store::Runs;
+use crate::store::claim::take::start_runs;
 use crate::store::evidence::Evidence;
+use crate::store::finish::locks::lock_runs;
 use crate::store::finish::propagation::{Belonging, Ended, skip_descendants};
 use crate::store::finish::run_end::end_runs;
 use crate::store::json_ids;
@@ -42,6 +44,44 @@ fn retry(
     selection: &RetrySelection,
     now_ms: i64,
 ) -> Result<i64> {
+    refuse_child(connection, run_id)?;
+    // The runs that its jobs have started are locked with it, in the order of ids.
+    let below = all(
+        connection,
+        "SELECT id FROM runs WHERE root_run_id IS NOT NULL AND root_run_id = $1",
+        &[run_id.into()],
+        |row| row.integer(0),
+    )?;
+    if !below.is_empty() {
+        lock_runs(connection, below.into_iter().chain([run_id]).collect())?;
+    }
+    retry_locked(connection, run_id, selection, now_ms)
+}
+
+/// Refuses to retry a run that a job has started: the job has its end already.
+fn refuse_child(connection: &mut dyn Connection, run_id: i64) -> Result<()> {
+    let root = first(
+        connection,
+        "SELECT root_run_id FROM runs WHERE id = $1 AND root_run_id IS NOT NULL",
+        &[run_id.into()],
+        |row| row.integer(0),
+    )?;
+    match root {
+        Some(root) => {
+            let reason = format!("a job of run {root} has started it; retry run {root}");
+            Err(Error::conflict(format!("retry run {run_id}"), reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Retries a run whose row, and those of all runs below it, are locked.
+fn retry_locked(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    selection: &RetrySelection,
+    now_ms: i64,
+) -> Result<i64> {
     let operation = || format!("retry run {run_id}");
     // This UPDATE locks the row, so that no other transaction changes the run until this one is committed.
     let finished = first(
@@ -70,6 +110,10 @@ fn retry(
     if roots.is_empty() {
         return Err(Error::conflict(operation(), "none of its jobs failed or was cancelled"));
     }
+    let in_place = match selection {
+        RetrySelection::Failed => runs_to_retry_in_place(connection, &roots)?,
+        RetrySelection::From(_) => Vec::new(),
+    };
     let Reset { jobs, reopened } = find_reset(connection, &roots)?;
     delete_items(connection, run_id, &jobs)?;
     let reset = reset(connection, &jobs, now_ms)?;
@@ -79,6 +123,7 @@ fn retry(
     let unfinished = reopen_run(connection, run_id, now_ms)?;
     unblock(connection, run_id, now_ms)?;
     release_first_items(connection, run_id, now_ms)?;
+    let below = retry_below(connection, run_id, &in_place, now_ms)?;
     let is_about_handlers = roots.iter().all(|root| root.phase > 0);
     match unfinished {
         // Its jobs have ended, so its handlers run again.
@@ -90,7 +135,58 @@ fn retry(
         _unfinished => {}
     }
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
-    Ok(reset + reopened.len() as i64 + handlers)
+    Ok(reset + reopened.len() as i64 + handlers + below)
+}
+
+/// A job that is retried by retrying the run that it has started.
+struct InPlace {
+    job_id: i64,
+    run_id: i64,
+}
+
+/// The jobs whose last runs did not succeed, and can be retried.
+fn runs_to_retry_in_place(connection: &mut dyn Connection, roots: &[Root]) -> Result<Vec<InPlace>> {
+    let ids: Vec<i64> =
+        roots.iter().filter(|root| root.phase == 0 && root.is_call).map(|root| root.id).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    all(
+        connection,
+        "SELECT jobs.id, runs.id FROM jobs
+         JOIN runs ON {by runs.parent_job_id = jobs.id} AND {by runs.parent_attempt = jobs.attempt}
+         WHERE jobs.id {in $1} AND runs.parent_job_id IS NOT NULL AND {guard runs.status IN ('FAILED', 'CANCELLED')}
+           AND runs.total_jobs = (SELECT count(*) FROM jobs AS left_over WHERE left_over.run_id = runs.id)
+           AND EXISTS (SELECT 1 FROM jobs AS broken WHERE broken.run_id = runs.id
+                       AND (broken.status = 'CANCELLED' OR (broken.status = 'FAILED' AND broken.allow_failure = 0)))
+         ORDER BY jobs.id",
+        &[(&json_ids(&ids)).into()],
+        |row| Ok(InPlace { job_id: row.integer(0)?, run_id: row.integer(1)? }),
+    )
+}
+
+/// Retries runs of jobs that were reset, if nothing before these jobs was reset too. Otherwise a job starts another run.
+/// Returns how many jobs of these runs were reset.
+fn retry_below(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    in_place: &[InPlace],
+    now_ms: i64,
+) -> Result<i64> {
+    let mut reset = 0;
+    for InPlace { job_id, run_id: child } in in_place {
+        let waits = connection.execute(
+            "UPDATE jobs SET waits_for = 'run', started_at = $2, updated_at = $2
+             WHERE id = $1 AND {guard status = 'WAITING'} AND waits_for = 'decision'",
+            &[(*job_id).into(), now_ms.into()],
+        )?;
+        if waits == 1 {
+            reset += retry_locked(connection, *child, &RetrySelection::Failed, now_ms)?;
+            connection.execute("UPDATE runs SET call_open = 1 WHERE id = $1", &[(*child).into()])?;
+            start_runs(connection, vec![run_id], now_ms)?;
+        }
+    }
+    Ok(reset)
 }
 
 fn why_not_retryable(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
@@ -112,10 +208,13 @@ pub(super) struct Root {
     pub(super) phase: i64,
     /// Of an item: its group.
     pub(super) group_id: Option<i64>,
+    /// Whether it calls a workflow.
+    pub(super) is_call: bool,
 }
 
 fn read_root(row: &dyn Row) -> Result<Root> {
-    Ok(Root { id: row.integer(0)?, phase: row.integer(1)?, group_id: row.optional_integer(2)? })
+    let is_call = row.integer(3)? != 0;
+    Ok(Root { id: row.integer(0)?, phase: row.integer(1)?, group_id: row.optional_integer(2)?, is_call })
 }
 
 /// The jobs that failed or were cancelled. A job that ran or was skipped because of them is decided anew. Jobs elsewhere that
@@ -123,7 +222,7 @@ fn read_root(row: &dyn Row) -> Result<Root> {
 fn broken_jobs(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<Root>> {
     all(
         connection,
-        "SELECT id, phase, group_id FROM jobs
+        "SELECT id, phase, group_id, CASE WHEN kind = 'workflow' THEN 1 ELSE 0 END FROM jobs
          WHERE run_id = $1 AND (status = 'CANCELLED' OR (status = 'FAILED' AND allow_failure = 0))",
         &[run_id.into()],
         read_root,
@@ -133,7 +232,8 @@ fn broken_jobs(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<Root>
 fn named_job(connection: &mut dyn Connection, run_id: i64, name: &str) -> Result<Root> {
     first(
         connection,
-        "SELECT id, phase, group_id FROM jobs WHERE run_id = $1 AND name = $2",
+        "SELECT id, phase, group_id, CASE WHEN kind = 'workflow' THEN 1 ELSE 0 END FROM jobs
+         WHERE run_id = $1 AND name = $2",
         &[run_id.into(), name.into()],
         read_root,
     )?

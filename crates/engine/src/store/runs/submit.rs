@@ -7,6 +7,7 @@ use crate::status::{RunSource, RunStatus};
 use crate::store::Runs;
 use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::finish::slots::admit;
+use crate::store::runs::calls::{has_unresolved_calls, resolve_calls};
 use serde_json::Map;
 use serde_json::Value as Json;
 use windlass_db::error::{Error, Result};
@@ -63,6 +64,10 @@ impl Runs<'_> {
     /// [`Workflow::check`].
     pub fn submit(&self, run: NewRun) -> Result<Submitted> {
         let now_ms = self.store.clock.now_ms();
+        let mut run = run;
+        if has_unresolved_calls(&run.workflow) {
+            self.store.read(|connection| resolve_calls(connection, &mut run.workflow))?;
+        }
         let prepared = PreparedRun::of(&run, &self.store.random)?;
         let evidence = run_evidence(&prepared);
         self.store
@@ -92,22 +97,49 @@ pub(in crate::store) fn submit(
     if let Some(run_id) = known_run(connection, run)? {
         return Ok(Submitted { run_id, created: false });
     }
+    if let Some(run_id) = insert(connection, run, prepared, None, now_ms)? {
+        return Ok(Submitted { run_id, created: true });
+    }
+    // Another transaction was faster.
+    let known = known_run(connection, run)?;
+    let run_id =
+        known.ok_or_else(|| Error::internal("submit a run", "the run with the same key was not found"))?;
+    Ok(Submitted { run_id, created: false })
+}
+
+/// The job that starts a run.
+pub(in crate::store) struct ParentJob {
+    pub(in crate::store) job_id: i64,
+    pub(in crate::store) attempt: i64,
+    /// The run at the top of all calls.
+    pub(in crate::store) root_run_id: i64,
+    /// How long the run may take at most, in milliseconds.
+    pub(in crate::store) timeout_ms: Option<i64>,
+}
+
+/// Inserts a run with its jobs. Returns `None` if there is one with the same key, for the same occurrence, or for the same
+/// attempt of its parent job.
+pub(in crate::store) fn insert(
+    connection: &mut dyn Connection,
+    run: &NewRun,
+    prepared: &PreparedRun,
+    parent: Option<&ParentJob>,
+    now_ms: i64,
+) -> Result<Option<i64>> {
     let workflow_id = store_definition(connection, &run.workflow.name, &prepared.definition, now_ms)?;
-    let Some(run_id) = insert_run(connection, run, prepared.token, workflow_id, now_ms)? else {
-        // Another transaction was faster.
-        let known = known_run(connection, run)?;
-        let run_id = known
-            .ok_or_else(|| Error::internal("submit a run", "the run with the same key was not found"))?;
-        return Ok(Submitted { run_id, created: false });
+    let Some(run_id) = insert_run(connection, run, prepared.token, parent, workflow_id, now_ms)? else {
+        return Ok(None);
     };
-    insert_tags(connection, run_id, &run.workflow.tags)?;
-    let ids = insert_jobs(connection, run_id, &run.workflow, prepared, now_ms)?;
+    if parent.is_none() {
+        insert_tags(connection, run_id, &run.workflow.tags)?;
+    }
+    let ids = insert_jobs(connection, run_id, parent, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
     admit(connection, &prepared.keys_to_admit, now_ms)?;
     let has_decisions = prepared.jobs.iter().any(|job| job.control.is_some());
     let decisions = if has_decisions { WakeUps::DUE } else { WakeUps::NONE };
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | decisions);
-    Ok(Submitted { run_id, created: true })
+    Ok(Some(run_id))
 }
 
 /// Finds the run with the same key, or for the same occurrence.
@@ -163,6 +195,7 @@ fn insert_run(
     connection: &mut dyn Connection,
     run: &NewRun,
     token: i64,
+    parent: Option<&ParentJob>,
     workflow_id: i64,
     now_ms: i64,
 ) -> Result<Option<i64>> {
@@ -170,11 +203,12 @@ fn insert_run(
     let env = to_json(&run.workflow.env)?;
     let total = run.workflow.jobs.len() as i64;
     let handlers = run.workflow.jobs.iter().filter(|job| job.handler.is_some()).count() as i64;
+    let timeout_of_parent = parent.and_then(|parent| parent.timeout_ms);
     let ids = connection.insert_returning_ids(
         "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
                            timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source, token,
-                           has_handlers, first_event_id)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $14, $8, $9, $9, $10, $11, $12, $13, $15,
+                           has_handlers, parent_job_id, parent_attempt, root_run_id, call_open, first_event_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $14, $8, $9, $9, $10, $11, $12, $13, $15, $16, $17, $18, $19,
                  coalesce((SELECT last FROM event_counter WHERE id = 1), 0))
          ON CONFLICT DO NOTHING",
         &[
@@ -185,7 +219,7 @@ fn insert_run(
             (&run.dir).into(),
             (&run.run_key).into(),
             total.into(),
-            run.workflow.timeout_ms.into(),
+            run.workflow.timeout_ms.into_iter().chain(timeout_of_parent).min().into(),
             now_ms.into(),
             run.occasion.map(|occasion| occasion.schedule_id).into(),
             run.occasion.and_then(|occasion| occasion.scheduled_for).into(),
@@ -193,6 +227,10 @@ fn insert_run(
             token.into(),
             (total - handlers).into(),
             i64::from(handlers > 0).into(),
+            parent.map(|parent| parent.job_id).into(),
+            parent.map(|parent| parent.attempt).into(),
+            parent.map(|parent| parent.root_run_id).into(),
+            i64::from(parent.is_some()).into(),
         ],
     )?;
     Ok(ids.first().copied())
@@ -213,10 +251,12 @@ fn insert_tags(connection: &mut dyn Connection, run_id: i64, tags: &[String]) ->
 fn insert_jobs(
     connection: &mut dyn Connection,
     run_id: i64,
+    parent: Option<&ParentJob>,
     workflow: &Workflow,
     prepared: &PreparedRun,
     now_ms: i64,
 ) -> Result<Vec<i64>> {
+    let root_run_id = parent.map(|parent| parent.root_run_id);
     let mut ids = Vec::with_capacity(workflow.jobs.len());
     let rows: Vec<[Value<'_>; 23]> =
         workflow.jobs.iter().zip(&prepared.jobs).map(|(job, prepared)| job_row(job, prepared)).collect();
@@ -226,7 +266,7 @@ fn insert_jobs(
                                max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                                blocked_by, status, execute_after, created_at, updated_at, requires,
                                version, concurrency_key, concurrency_limit, on_full, token, join_rule, control, phase, handles,
-                               waits_for)
+                               waits_for, root_run_id)
              SELECT $2, kind, name, queue,
                     {priority},
                     payload, max_attempts,
@@ -234,14 +274,15 @@ fn insert_jobs(
                     blocked_by, status, $3, $3, $3, requires, version, concurrency_key,
                     concurrency_limit, on_full, token, join_rule, control, phase, handles,
                     CASE WHEN control IS NOT NULL THEN 'decision'
-                         WHEN concurrency_key IS NOT NULL THEN 'slot' END
+                         WHEN concurrency_key IS NOT NULL THEN 'slot' END,
+                    CAST($4 AS {integer})
              FROM {rows $1: kind text, name text, queue text, priority integer, payload text, max_attempts integer,
                             max_interruptions integer, on_interrupt text, allow_failure integer,
                             retry text, timeout_ms integer, blocked_by integer, status text,
                             requires text, version integer, concurrency_key text,
                             concurrency_limit integer, on_full text, token integer, join_rule text,
                             control text, phase integer, handles text} AS news",
-            &[Value::rows(rows), run_id.into(), now_ms.into()],
+            &[Value::rows(rows), run_id.into(), now_ms.into(), root_run_id.into()],
         )?);
     }
     Ok(ids)

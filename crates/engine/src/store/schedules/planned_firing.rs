@@ -7,7 +7,9 @@ use super::overlap::{CandidateOrigin, OccurrenceCandidate, OverlapInput, Unfinis
 use super::plan::{Plan, plan};
 use super::prepared_runs::{RunsToPrepare, STARTS_MAX};
 use super::{Schedule, find, occurrences};
+use crate::status::RunSource;
 use crate::store::registrations::registered_workflow;
+use crate::store::runs::calls::resolve_calls;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, one};
 
@@ -44,10 +46,21 @@ pub(super) fn plan_firing(
     }
     let to_prepare = match decision.start.is_empty() {
         true => None,
-        false => registered_workflow(connection, &planned.schedule.workflow)?
-            .map(|(registration, workflow)| RunsToPrepare { registration, workflow, start: decision.start }),
+        false => runs_to_prepare(connection, &planned.schedule.workflow, decision.start)?,
     };
     Ok(Some((planned, to_prepare)))
+}
+
+fn runs_to_prepare(
+    connection: &mut dyn Connection,
+    workflow: &str,
+    start: Vec<(i64, RunSource)>,
+) -> Result<Option<RunsToPrepare>> {
+    let Some((registration, mut workflow)) = registered_workflow(connection, workflow)? else {
+        return Ok(None);
+    };
+    resolve_calls(connection, &mut workflow)?;
+    Ok(Some(RunsToPrepare { registration, workflow, start }))
 }
 
 impl PlannedFiring {

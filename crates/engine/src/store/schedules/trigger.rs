@@ -10,6 +10,7 @@ use windlass_workflow::schedule::render_params;
 use super::find;
 use crate::status::RunSource;
 use crate::store::registrations::registered_workflow;
+use crate::store::runs::calls::resolve_calls;
 use crate::store::runs::prepared::PreparedRun;
 use crate::store::runs::submit::{NewRun, Occasion, Submitted, run_evidence, submit};
 use windlass_db::error::{Error, Result};
@@ -26,7 +27,10 @@ impl Schedules<'_> {
             let schedule = find(connection, schedule_id)?
                 .filter(|schedule| schedule.removed_at.is_none())
                 .ok_or_else(|| Error::not_found(format!("schedule {schedule_id}")))?;
-            let registered = registered_workflow(connection, &schedule.workflow)?;
+            let mut registered = registered_workflow(connection, &schedule.workflow)?;
+            if let Some((_registration, workflow)) = &mut registered {
+                resolve_calls(connection, workflow)?;
+            }
             Ok((schedule, registered))
         })?;
         let (registration, workflow) = registered

@@ -3,19 +3,18 @@
 //! The rows are read and changed in one transaction that holds the locks of their runs. So nothing that a decision depends
 //! on can change in between, and of two schedulers the second one finds no row that waits.
 
+mod calls;
 mod deadline;
+mod decide;
+pub(in crate::store) mod ended_calls;
 mod for_each;
+mod parents;
 mod sleep;
 mod wait;
 
-use std::collections::HashMap;
-
-use crate::decide::{
-    Control, Decision, EndWithoutAttempt, Then, Wait, begin_sleeping, decide_approval, decide_by_condition,
-    decide_by_parents, decide_wait_for, expand,
-};
-use crate::join_rule::{EndColumns, JobEnd, JoinRule, ParentEnds};
-use crate::status::{JobStatus, WaitsFor};
+use crate::decide::{Control, Decision, EndWithoutAttempt};
+use crate::join_rule::{EndColumns, JoinRule, ParentEnds};
+use crate::status::JobStatus;
 use crate::store::claim::job::read_item;
 use crate::store::claim::ready::release;
 use crate::store::claim::take::start_runs;
@@ -24,26 +23,21 @@ use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
 use crate::store::finish::propagation::{Belonging, Ended, propagate};
 use crate::store::finish::slots::admit;
-use crate::store::jobs::read_values;
-use crate::store::runs::{read_context, read_end};
 use crate::store::{ForScheduler, json_ids};
-use crate::values::{Item, values};
-use for_each::{TRANSACTION_ITEMS_MAX, insert_items};
-use serde_json::Value as Json;
+use crate::values::Item;
+use calls::{CalledWorkflows, Caller, NewChild, start_calls};
+use decide::{Decided, Reading, decide};
+use for_each::insert_items;
+use parents::read_parents;
 use sleep::{Sleeper, begin_sleeps};
-use wait::{begin_waits, find_event};
+use wait::begin_waits;
 use windlass_db::error::Result;
 use windlass_db::{Connection, UpdateReturning, Value, all, all_updated};
 use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUps;
-use windlass_workflow::Expression;
 
 /// How many jobs one transaction decides.
 const DECISIONS_MAX: i64 = 200;
-/// After it has read so many bytes of values, a transaction leaves the other jobs to the next one.
-const TRANSACTION_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How many bytes of outputs a decision may read.
-const DECISION_BYTES_MAX: usize = 1024 * 1024;
 
 /// A job that waits for a decision.
 struct WaitingJob {
@@ -52,6 +46,7 @@ struct WaitingJob {
     is_handler: bool,
     join_rule: JoinRule,
     parents: ParentEnds,
+    caller: Caller,
     /// It was decided before, and has slept or waited since then.
     has_begun: bool,
     event_key: Option<String>,
@@ -98,16 +93,13 @@ impl ForScheduler<'_> {
             }
             lock_runs_of(connection, &waiting)?;
             let jobs = read_waiting(connection, &waiting)?;
-            let (mut decisions, mut bytes, mut items) = (Vec::new(), 0, 0);
+            let mut reading = Reading { bytes: 0, items: 0, called: CalledWorkflows::new(&random) };
+            let mut decisions = Vec::new();
             for job in &jobs {
-                if bytes >= TRANSACTION_BYTES_MAX || items >= TRANSACTION_ITEMS_MAX {
+                if reading.is_full() {
                     break;
                 }
-                let decision = decide(connection, job, now_ms, &mut bytes)?;
-                if let Decision::Expand(expansion) = &decision {
-                    items += expansion.items.len();
-                }
-                decisions.push((job, decision));
+                decisions.push((job, decide(connection, job, now_ms, &mut reading)?));
             }
             carry_out(connection, &decisions, &random, now_ms)?;
             Ok(decisions.len() as i64)
@@ -120,7 +112,8 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     let mut parents = read_parents(connection, job_ids)?;
     all(
         connection,
-        "SELECT id, run_id, phase, join_rule, control, item_index, item, started_at, event_key, wait_ends_at FROM jobs
+        "SELECT id, run_id, phase, join_rule, control, item_index, item, started_at, event_key, wait_ends_at, attempt,
+                timeout_ms, root_run_id FROM jobs
          WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'decision' ORDER BY id",
         &[(&json_ids(job_ids)).into()],
         |row| {
@@ -144,6 +137,11 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 is_handler: row.integer(2)? > 0,
                 join_rule,
                 parents: parents.remove(&id).unwrap_or_default(),
+                caller: Caller {
+                    attempt: row.integer(10)?,
+                    timeout_ms: row.optional_integer(11)?,
+                    root_run_id: row.optional_integer(12)?,
+                },
                 has_begun: row.optional_integer(7)?.is_some(),
                 event_key: row.lossy_text(8)?,
                 deadline_at: row.optional_integer(9)?,
@@ -154,165 +152,22 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     )
 }
 
-/// Decides about a job. Adds the bytes of the values that were read to `bytes`.
-fn decide(
-    connection: &mut dyn Connection,
-    job: &WaitingJob,
-    now_ms: i64,
-    bytes: &mut usize,
-) -> Result<Decision> {
-    let failed = |reason: String| Ok(Decision::End(EndWithoutAttempt::failed(reason)));
-    let control = match &job.control {
-        Ok(control) => control,
-        Err(error) => return failed(error.clone()),
-    };
-    if !job.has_begun
-        && let Some(end) = decide_by_parents(job.join_rule, job.parents)
-    {
-        return Ok(Decision::End(end));
-    }
-    let Some(run_id) = job.run_id else { return Ok(Decision::GoOn) };
-    if !job.has_begun
-        && let Some(condition) = &control.condition
-    {
-        let names = names_read(condition);
-        let decision = match read_values_of(connection, job, run_id, "`if`", &names, bytes)? {
-            Ok(values) => decide_by_condition(condition, &values),
-            Err(reason) => return failed(reason),
-        };
-        if decision != Decision::GoOn {
-            return Ok(decision);
-        }
-    }
-    let uses = &control.uses;
-    match &control.then {
-        None => Ok(Decision::GoOn),
-        Some(Then::ForEach(group)) => {
-            let names = group.for_each.expression().map(names_read).unwrap_or_default();
-            match read_values_of(connection, job, run_id, "`for_each`", &names, bytes)? {
-                Ok(values) => Ok(expand(group, &control.uses, &values)),
-                Err(reason) => failed(reason),
-            }
-        }
-        Some(Then::Sleep(_)) if job.has_begun => Ok(Decision::Done { output: None }),
-        Some(Then::Sleep(sleep)) => match read_values_of(connection, job, run_id, "`sleep`", uses, bytes)? {
-            Ok(values) => Ok(begin_sleeping(sleep, &values, now_ms)),
-            Err(reason) => failed(reason),
-        },
-        Some(Then::WaitFor(wait_for)) => {
-            let key = match &job.event_key {
-                Some(key) => Ok(key.clone()),
-                None => read_values_of(connection, job, run_id, "`wait_for`", uses, bytes)?
-                    .and_then(|values| wait_for.rendered_key(&values)),
-            };
-            let key = match key {
-                Ok(key) => key,
-                Err(reason) => return failed(reason),
-            };
-            let found = find_event(connection, run_id, &wait_for.event, &key)?;
-            *bytes += found.as_ref().map_or(0, |event| event.payload.len());
-            let wait = Wait {
-                waits_for: WaitsFor::Event,
-                event_name: Some(wait_for.event.clone()),
-                event_key: Some(key),
-                deadline_at: job.deadline(wait_for.timeout_ms, now_ms),
-                payload: None,
-            };
-            Ok(decide_wait_for(wait_for, wait, found.as_ref(), now_ms))
-        }
-        Some(Then::Approval(approval)) => {
-            let payload = if job.has_begun {
-                None
-            } else {
-                match read_values_of(connection, job, run_id, "`approval`", uses, bytes)?
-                    .and_then(|values| approval.question(&values))
-                {
-                    Ok(question) => Some(question),
-                    Err(reason) => return failed(reason),
-                }
-            };
-            let wait = Wait {
-                waits_for: WaitsFor::Approval,
-                event_name: None,
-                event_key: None,
-                deadline_at: job.deadline(approval.timeout_ms, now_ms),
-                payload,
-            };
-            Ok(decide_approval(approval, wait, now_ms))
-        }
-    }
-}
-
-/// The names of the jobs that an expression reads.
-fn names_read(expression: &Expression) -> Vec<String> {
-    let mut names: Vec<String> = expression.reads().into_iter().map(|read| read.job).collect();
-    names.dedup();
-    names
-}
-
-/// Reads the values that a decision may name: those of the run, and those of these jobs. The inner error is for people.
-fn read_values_of(
-    connection: &mut dyn Connection,
-    job: &WaitingJob,
-    run_id: i64,
-    reader: &str,
-    names: &[String],
-    bytes: &mut usize,
-) -> Result<std::result::Result<Json, String>> {
-    let jobs = read_values(connection, run_id, names)?;
-    let read: usize = jobs.iter().map(|job| job.output.as_ref().map_or(0, String::len)).sum();
-    *bytes += read;
-    if read > DECISION_BYTES_MAX {
-        let names = names.join(", ");
-        return Ok(Err(format!(
-            "{reader} reads {read} bytes of outputs, and may read at most {DECISION_BYTES_MAX}: {names}"
-        )));
-    }
-    let run = read_context(connection, run_id)?;
-    let end = if job.is_handler { read_end(connection, run_id)? } else { None };
-    Ok(values(&run, end.as_ref(), jobs, job.item.as_ref()))
-}
-
-/// Counts how the parents of each job ended.
-fn read_parents(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<HashMap<i64, ParentEnds>> {
-    let mut ends: HashMap<i64, ParentEnds> = HashMap::new();
-    let waiting: Vec<[Value<'_>; 1]> = job_ids.iter().map(|job_id| [(*job_id).into()]).collect();
-    connection.query(
-        "SELECT edges.child_id, parent.status, parent.allow_failure, parent.upstream_failed, count(*)
-         FROM {rows $1: id integer} AS waiting
-         JOIN job_dependencies AS edges ON {by edges.child_id = waiting.id}
-         JOIN jobs AS parent ON {by parent.id = edges.parent_id}
-         GROUP BY edges.child_id, parent.status, parent.allow_failure, parent.upstream_failed",
-        &[Value::rows(&waiting)],
-        &mut |row| {
-            let columns = EndColumns {
-                status: row.parsed(1, JobStatus::parse)?,
-                allow_failure: row.integer(2)? != 0,
-                upstream_failed: row.integer(3)? != 0,
-            };
-            let counted = ends.entry(row.integer(0)?).or_default();
-            match columns.end() {
-                Some(JobEnd::Passed) => counted.passed += row.integer(4)?,
-                Some(JobEnd::Broken) => counted.broken += row.integer(4)?,
-                Some(JobEnd::NotNeeded) => counted.not_needed += row.integer(4)?,
-                // Another program has changed the parent. The job waits until the run is reconciled.
-                None => {}
-            }
-            Ok(())
-        },
-    )?;
-    Ok(ends)
-}
-
 fn carry_out(
     connection: &mut dyn Connection,
-    decisions: &[(&WaitingJob, Decision)],
+    decisions: &[(&WaitingJob, Decided)],
     random: &Random,
     now_ms: i64,
 ) -> Result<()> {
     let (mut go_on, mut ends, mut sleepers, mut waits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut refused = Vec::new();
-    for (job, decision) in decisions {
+    let (mut children, mut refused): (Vec<&NewChild>, _) = (Vec::new(), Vec::new());
+    for (job, decided) in decisions {
+        let decision = match decided {
+            Decided::Only(decision) => decision,
+            Decided::Call(child) => {
+                children.push(child);
+                continue;
+            }
+        };
         match decision {
             Decision::GoOn => go_on.push(job.id),
             Decision::Expand(expansion) => {
@@ -354,6 +209,7 @@ fn carry_out(
     admit(connection, &keys, now_ms)?;
     begin_sleeps(connection, &sleepers, now_ms)?;
     begin_waits(connection, &waits, now_ms)?;
+    start_calls(connection, &children, now_ms)?;
     let ended = write_ends(connection, &ends, now_ms)?;
     let propagated = propagate(connection, &ended, None, now_ms)?;
     release(connection, &propagated.promoted.ready, now_ms)?;
@@ -362,10 +218,11 @@ fn carry_out(
 }
 
 /// The jobs that go on and have a deadline, each with its duration.
-fn deadlines_of(decisions: &[(&WaitingJob, Decision)]) -> Vec<(i64, i64)> {
-    let going_on = decisions.iter().filter(|(_job, decision)| *decision == Decision::GoOn);
+fn deadlines_of(decisions: &[(&WaitingJob, Decided)]) -> Vec<(i64, i64)> {
+    let goes_on = |decided: &Decided| matches!(decided, Decided::Only(Decision::GoOn));
+    let going_on = decisions.iter().filter(|(_job, decided)| goes_on(decided));
     let deadline =
-        |(job, _decision): &(&WaitingJob, Decision)| Some((job.id, job.control.as_ref().ok()?.deadline_ms?));
+        |(job, _decided): &(&WaitingJob, Decided)| Some((job.id, job.control.as_ref().ok()?.deadline_ms?));
     going_on.filter_map(deadline).collect()
 }
 

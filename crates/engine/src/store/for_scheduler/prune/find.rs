@@ -46,7 +46,7 @@ pub(in crate::store) fn find_candidates(
         candidates.runs = pairs(
             connection,
             "SELECT id, finished_at FROM runs
-             WHERE finished_at IS NOT NULL AND finished_at < $1
+             WHERE finished_at IS NOT NULL AND finished_at < $1 AND parent_job_id IS NULL
                AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
              ORDER BY finished_at LIMIT $2",
             before_ms,
@@ -55,10 +55,11 @@ pub(in crate::store) fn find_candidates(
     if let (true, Some(keep)) = (candidates.runs.is_empty(), prune.keep_runs) {
         candidates.runs = runs_beyond_limit(connection, keep.max(0))?;
     }
+    with_children(connection, &mut candidates)?;
     let run_ids: Vec<i64> = candidates.runs.iter().map(|(id, _finished_at)| *id).collect();
     candidates.jobs = all(
         connection,
-        "SELECT id, run_id FROM jobs WHERE run_id {in $1} LIMIT $2",
+        "SELECT id, run_id FROM jobs WHERE run_id {in $1} ORDER BY run_id DESC LIMIT $2",
         &[(&json_ids(&run_ids)).into(), (JOBS_MAX as i64).into()],
         |row| Ok((row.integer(0)?, row.integer(1)?)),
     )?;
@@ -80,6 +81,28 @@ pub(in crate::store) fn find_candidates(
     Ok(candidates)
 }
 
+/// Replaces runs by the runs below them, as long as there are such runs. A run is deleted after those that its jobs have
+/// started, because their rows name its jobs. The newest are deleted first: a run is newer than the one above it.
+fn with_children(connection: &mut dyn Connection, candidates: &mut PruneCandidates) -> Result<()> {
+    let top: Vec<i64> = candidates.runs.iter().map(|(id, _finished_at)| *id).collect();
+    let below = all(
+        connection,
+        "SELECT id, finished_at, root_run_id FROM runs
+         WHERE root_run_id IS NOT NULL AND root_run_id {in $1} ORDER BY id DESC LIMIT $2",
+        &[(&json_ids(&top)).into(), (ROWS_MAX as i64).into()],
+        |row| Ok((row.integer(0)?, row.optional_integer(1)?, row.integer(2)?)),
+    )?;
+    if below.is_empty() {
+        return Ok(());
+    }
+    let with_children: Vec<i64> = below.iter().map(|(_id, _finished_at, top)| *top).collect();
+    candidates.runs.retain(|(id, _finished_at)| !with_children.contains(id));
+    // An unfinished one is left, and so is the run above it.
+    let over = below.into_iter().filter_map(|(id, finished_at, _top)| Some((id, finished_at?)));
+    candidates.runs.extend(over);
+    Ok(())
+}
+
 /// Finds finished runs beyond the newest `keep` of each workflow, as (run, its `finished_at`).
 fn runs_beyond_limit(connection: &mut dyn Connection, keep: i64) -> Result<Vec<(i64, i64)>> {
     // Steps from workflow to workflow with one seek each, and counts along an index: 0.2 microseconds for each run
@@ -88,17 +111,19 @@ fn runs_beyond_limit(connection: &mut dyn Connection, keep: i64) -> Result<Vec<(
     let workflows = all(
         connection,
         "WITH RECURSIVE names (workflow) AS (
-             SELECT (SELECT workflow FROM runs WHERE finished_at IS NOT NULL ORDER BY workflow LIMIT 1)
+             SELECT (SELECT workflow FROM runs WHERE finished_at IS NOT NULL AND parent_job_id IS NULL
+                     ORDER BY workflow LIMIT 1)
              UNION ALL
              SELECT (SELECT runs.workflow FROM runs
-                     WHERE runs.finished_at IS NOT NULL AND runs.workflow > names.workflow
+                     WHERE runs.finished_at IS NOT NULL AND runs.parent_job_id IS NULL
+                       AND runs.workflow > names.workflow
                      ORDER BY runs.workflow LIMIT 1)
              FROM names WHERE names.workflow IS NOT NULL
          )
          SELECT workflow FROM names
          WHERE workflow IS NOT NULL
            AND (SELECT runs.finished_at FROM runs
-                WHERE runs.workflow = names.workflow AND runs.finished_at IS NOT NULL
+                WHERE runs.workflow = names.workflow AND runs.finished_at IS NOT NULL AND runs.parent_job_id IS NULL
                 ORDER BY runs.finished_at DESC LIMIT 1 OFFSET $1) IS NOT NULL
          LIMIT $2",
         &[keep.into(), WORKFLOWS_MAX.into()],
@@ -112,7 +137,7 @@ fn runs_beyond_limit(connection: &mut dyn Connection, keep: i64) -> Result<Vec<(
         runs.extend(all(
             connection,
             "SELECT id, finished_at FROM runs
-             WHERE workflow = $1 AND finished_at IS NOT NULL
+             WHERE workflow = $1 AND finished_at IS NOT NULL AND parent_job_id IS NULL
              ORDER BY finished_at DESC, id DESC LIMIT $2 OFFSET $3",
             &[workflow.into(), ((ROWS_MAX - runs.len()) as i64).into(), keep.into()],
             |row| Ok((row.integer(0)?, row.integer(1)?)),

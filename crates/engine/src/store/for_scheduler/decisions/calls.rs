@@ -1,0 +1,180 @@
+//! Jobs that call workflows: starting their runs.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+use windlass_workflow::Workflow;
+
+use super::WaitingJob;
+use crate::decide::EndWithoutAttempt;
+use crate::decide::call::Call;
+use crate::store::registrations::versions::definition;
+use crate::store::runs::prepared::PreparedRun;
+use crate::store::runs::read_context;
+use crate::store::runs::submit::{NewRun, ParentJob, insert};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, UpdateReturning, Value, all_updated, one};
+use windlass_system::random::Random;
+
+/// How many child runs a run may have, over all depths.
+pub(super) const CHILDREN_MAX: i64 = 10_000;
+/// After it has prepared runs with so many jobs, a transaction leaves the other jobs to the next one.
+const TRANSACTION_JOBS_MAX: usize = 5_000;
+
+/// What is read of a job that may call a workflow.
+pub(super) struct Caller {
+    pub(super) attempt: i64,
+    pub(super) timeout_ms: Option<i64>,
+    pub(super) root_run_id: Option<i64>,
+}
+
+/// A run that a job starts.
+pub(super) struct NewChild {
+    run: NewRun,
+    prepared: PreparedRun,
+    parent: ParentJob,
+}
+
+/// The workflows that the jobs of one transaction call. Each definition is read once.
+pub(super) struct CalledWorkflows<'r> {
+    random: &'r Random,
+    /// The definitions of the callers' runs.
+    definitions: HashMap<i64, (i64, Rc<Workflow>)>,
+    called: HashMap<(i64, usize), Option<Workflow>>,
+    /// How many child runs each run at the top has, with those that this transaction starts.
+    children: HashMap<i64, i64>,
+    jobs: usize,
+}
+
+impl CalledWorkflows<'_> {
+    pub(super) fn new(random: &Random) -> CalledWorkflows<'_> {
+        CalledWorkflows {
+            random,
+            definitions: HashMap::new(),
+            called: HashMap::new(),
+            children: HashMap::new(),
+            jobs: 0,
+        }
+    }
+
+    /// Whether the transaction starts enough runs.
+    pub(super) fn is_full(&self) -> bool {
+        self.jobs >= TRANSACTION_JOBS_MAX
+    }
+
+    /// Prepares the run that a job starts, or says how the job ends without one.
+    pub(super) fn prepare(
+        &mut self,
+        connection: &mut dyn Connection,
+        job: &WaitingJob,
+        run_id: i64,
+        call: &Call,
+        values: &Json,
+    ) -> Result<std::result::Result<NewChild, EndWithoutAttempt>> {
+        let failed =
+            |reason: String| Ok(Err(EndWithoutAttempt::failed(format!("no run was started: {reason}"))));
+        let root_run_id = job.caller.root_run_id.unwrap_or(run_id);
+        if self.children_of(connection, root_run_id)? >= CHILDREN_MAX {
+            return failed(format!("run {root_run_id} has {CHILDREN_MAX} child runs, which is the limit"));
+        }
+        let Some(workflow) = self.workflow(connection, run_id, call.workflow)? else {
+            return failed("the definition of its run does not have the workflow".to_owned());
+        };
+        let params = match call.params(&workflow.params, values) {
+            Ok(params) => params,
+            Err(end) => return Ok(Err(end)),
+        };
+        let workflow = workflow.clone();
+        let dir = call.dir(read_context(connection, run_id)?.dir.as_deref());
+        let run = NewRun { workflow, params, dir, run_key: None, occasion: None };
+        let prepared = match PreparedRun::of(&run, self.random) {
+            Ok(prepared) => prepared,
+            Err(Error::Invalid { reason, .. }) => return failed(reason),
+            Err(error) => return Err(error),
+        };
+        self.jobs += run.workflow.jobs.len();
+        *self.children.entry(root_run_id).or_default() += 1;
+        let parent = ParentJob {
+            job_id: job.id,
+            attempt: job.caller.attempt.saturating_add(1),
+            root_run_id,
+            timeout_ms: job.caller.timeout_ms,
+        };
+        Ok(Ok(NewChild { run, prepared, parent }))
+    }
+
+    fn children_of(&mut self, connection: &mut dyn Connection, root_run_id: i64) -> Result<i64> {
+        if let Some(children) = self.children.get(&root_run_id) {
+            return Ok(*children);
+        }
+        let children = one(
+            connection,
+            "SELECT count(*) FROM runs WHERE root_run_id IS NOT NULL AND root_run_id = $1",
+            &[root_run_id.into()],
+            |row| row.integer(0),
+        )?;
+        self.children.insert(root_run_id, children);
+        Ok(children)
+    }
+
+    /// The called workflow, from the definition of the caller's run.
+    fn workflow(
+        &mut self,
+        connection: &mut dyn Connection,
+        run_id: i64,
+        index: usize,
+    ) -> Result<Option<&Workflow>> {
+        if !self.definitions.contains_key(&run_id) {
+            let workflow_id = one(
+                connection,
+                "SELECT coalesce(workflow_id, 0) FROM runs WHERE id = $1",
+                &[run_id.into()],
+                |row| row.integer(0),
+            )?;
+            let known = self.definitions.values().find(|(id, _workflow)| *id == workflow_id).cloned();
+            let read = match known {
+                Some(known) => known,
+                None => (workflow_id, Rc::new(definition(connection, workflow_id)?)),
+            };
+            self.definitions.insert(run_id, read);
+        }
+        let Some((workflow_id, caller)) = self.definitions.get(&run_id) else { return Ok(None) };
+        let called = self.called.entry((*workflow_id, index)).or_insert_with(|| caller.called(index));
+        Ok(called.as_ref())
+    }
+}
+
+/// Lets jobs wait for the runs that they start.
+static START_CALLS: UpdateReturning = UpdateReturning {
+    table: "jobs",
+    set: &[
+        ("status", "'WAITING'"),
+        ("waits_for", "'run'"),
+        ("attempt", "news.attempt"),
+        ("started_at", "$2"),
+        ("updated_at", "$2"),
+    ],
+    from: Some("{rows $1: id integer, attempt integer} AS news"),
+    condition: "{by jobs.id = news.id} AND {guard jobs.status = 'WAITING'} AND jobs.waits_for = 'decision'",
+    returning: &["jobs.id"],
+};
+
+/// Starts the runs of jobs.
+pub(super) fn start_calls(
+    connection: &mut dyn Connection,
+    children: &[&NewChild],
+    now_ms: i64,
+) -> Result<()> {
+    if children.is_empty() {
+        return Ok(());
+    }
+    let news: Vec<[Value<'_>; 2]> =
+        children.iter().map(|child| [child.parent.job_id.into(), child.parent.attempt.into()]).collect();
+    let started =
+        all_updated(connection, &START_CALLS, &[Value::rows(&news), now_ms.into()], |row| row.integer(0))?;
+    for child in children.iter().filter(|child| started.contains(&child.parent.job_id)) {
+        insert(connection, &child.run, &child.prepared, Some(&child.parent), now_ms)?;
+    }
+    Ok(())
+}
