@@ -18,6 +18,8 @@ pub struct ValidatedFile {
 /// One error or warning of a file. A file that could not be read has an error without line and column.
 #[derive(Debug, Serialize)]
 pub struct FileError {
+    /// The file that has it: the checked file, or one that it includes.
+    pub file: Option<String>,
     /// Counted from 1.
     pub line: Option<usize>,
     /// Counted from 1.

@@ -21,6 +21,12 @@ pub const MATRIX: usize = 200_000;
 pub const MATRIX_DIMENSIONS: usize = 20;
 /// The largest number of entries in `exclude` of a `for_each`.
 pub const MATRIX_EXCLUDE: usize = 1_000;
+/// The largest number of files that a file includes, directly or through others.
+pub const INCLUDED_FILES: usize = 16;
+/// How deep files include each other.
+pub const INCLUDE_DEPTH: usize = 4;
+/// The largest size of an included file in bytes.
+pub const INCLUDED_BYTES: usize = 1024 * 1024;
 /// The largest number of tags of a workflow.
 pub const TAGS: usize = 16;
 /// The largest size of a tag in bytes.

@@ -174,6 +174,10 @@ fn every_valid_file_passes_the_check() {
             continue;
         }
         let source = Source::new(path.display().to_string(), std::fs::read(&path).unwrap()).unwrap();
+        let folder = path.parent().unwrap();
+        let read =
+            |file: &std::path::Path| std::fs::read(folder.join(file)).map_err(|error| error.to_string());
+        let source = source.with_included(&mut { read }).unwrap();
         let workflow = parse(&source).unwrap();
         workflow.check().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         files += 1;

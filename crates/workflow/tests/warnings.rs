@@ -178,6 +178,11 @@ fn no_example_has_a_warning() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml" || extension == "json") {
             let source = Source::new(path.to_str().unwrap(), std::fs::read(&path).unwrap()).unwrap();
+            let folder = path.parent().unwrap();
+            let source = source.with_included(&mut |file| {
+                std::fs::read(folder.join(file)).map_err(|error| error.to_string())
+            });
+            let source = source.unwrap();
             let workflow = parse(&source).unwrap();
             let report = warnings(&source, &workflow);
             assert!(report.diagnostics().is_empty(), "{report}");

@@ -15,7 +15,7 @@ use crate::submission::{self, LoadError};
 use crate::text::style::{GREEN, paint};
 use crate::text::values::counted;
 
-/// Check workflow files and show all errors and warnings with their lines
+/// Check workflow files and show all errors and warnings
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
@@ -115,6 +115,7 @@ fn view(path: &Path, error: Option<LoadError>, warnings: Option<&Report>) -> Val
 fn unreadable(failure: &Failure) -> FileError {
     let (message, help) = failure.parts().unwrap_or_default();
     FileError {
+        file: None,
         line: None,
         column: None,
         message: message.to_owned(),
@@ -127,6 +128,7 @@ fn file_errors(report: &Report) -> Vec<FileError> {
         .diagnostics()
         .iter()
         .map(|diagnostic| FileError {
+            file: Some(diagnostic.file.clone()),
             line: Some(diagnostic.line),
             column: Some(diagnostic.column),
             message: diagnostic.message.clone(),

@@ -42,9 +42,18 @@ pub(super) const LOCAL_WORKFLOW: &[&str] = &[
     "finally",
 ];
 
+/// `include` of the file.
+pub(crate) const INCLUDE: Key = Key::new(
+    "include",
+    &[Texts, Text],
+    "files whose `workflows`, `secrets`, `env` and `defaults` are a part of this one",
+)
+.elsewhere(&["includes", "import", "imports", "extends"]);
+
 pub(super) const WORKFLOW: &[Key] = &[
     Key::new("name", &[Text], "the workflow's name").default("the name of the file"),
     Key::new("description", &[Text], "what it is for"),
+    INCLUDE,
     Key::new("timeout", &[Duration], "how long a run may take in all").elsewhere(TIMEOUT_ELSEWHERE),
     Key::new("params", &[Tables(Table::Param)], "its parameters").elsewhere(PARAMS_ELSEWHERE),
     WORKFLOW_ENV,

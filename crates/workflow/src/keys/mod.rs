@@ -11,7 +11,7 @@ pub use crate::key::{InDefaults, Key, Table, TextKind, ValueType};
 use crate::kinds;
 pub use crate::support::{Accepted, Support};
 pub(crate) use list::{
-    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, MATRIX, OUTPUTS, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF,
+    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, INCLUDE, MATRIX, OUTPUTS, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF,
     SUCCESS_IF, WORKFLOW_ENV,
 };
 pub(crate) use unknown::find;

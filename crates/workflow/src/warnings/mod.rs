@@ -9,18 +9,18 @@ mod reads;
 mod spelling;
 mod unused;
 
-use crate::limits;
 use crate::model::{Job, Workflow};
-use crate::report::{Findings, Report};
+use crate::report::{Findings, Report, Severity};
 use crate::source::Source;
-use crate::tree::{self, Entry, Value};
+use crate::tree::{Entry, Value};
+use crate::{include, limits};
 use reads::TextRead;
 
 /// Finds the warnings of a file that [`crate::parse`] accepted as this workflow.
 #[must_use]
 pub fn warnings(source: &Source, workflow: &Workflow) -> Report {
     let mut findings = Findings::default();
-    if let Some(root) = tree::read(source, &mut findings) {
+    if let Some(root) = include::read(source, &mut findings) {
         let locals = entry(&root, "workflows").map(entries).unwrap_or_default();
         let mut workflows = vec![WorkflowInFile::of(&source.text, &root, workflow)];
         for local in locals {
@@ -33,11 +33,13 @@ pub fn warnings(source: &Source, workflow: &Workflow) -> Report {
             ends::check(workflow, &mut findings);
             spelling::check(workflow, &mut findings);
         }
+        // A file may include more than it uses.
+        let own = |entry: &&Entry<'_>| !source.is_included(entry.key_span.start);
         let secrets = entry(&root, "secrets").map(entries).unwrap_or_default();
-        unused::secrets(secrets, &workflows, &mut findings);
-        unused::workflows(locals, &workflows, &mut findings);
+        unused::secrets(secrets.iter().filter(own), &workflows, &mut findings);
+        unused::workflows(locals.iter().filter(own), &workflows, &mut findings);
     }
-    Report::of_warnings(source.path.as_str(), &source.text, findings)
+    Report::of_source(source, Severity::Warning, findings)
 }
 
 /// A workflow, and where its file has its parts: the workflow of the file, or one of its `workflows`.

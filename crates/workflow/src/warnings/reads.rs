@@ -74,9 +74,9 @@ impl Collector<'_> {
     }
 
     fn value(&mut self, entry: &Entry<'_>, key: &Key) {
-        let inner = key.types.iter().find_map(|value_type| match value_type {
-            ValueType::Table(table) => Some(*table),
-            _ => None,
+        let inner = key.types.iter().find_map(|value_type| {
+            let ValueType::Table(table) = value_type else { return None };
+            Some(*table)
         });
         match (&entry.node.value, inner) {
             (Value::Table(table), Some(keys)) => self.table(table, keys, Level::Inner),

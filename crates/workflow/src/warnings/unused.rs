@@ -77,7 +77,11 @@ fn starts_another_file(text: &str) -> bool {
 }
 
 /// Warns of secrets that no job of the file uses.
-pub(super) fn secrets(secrets: &[Entry<'_>], workflows: &[WorkflowInFile<'_, '_>], findings: &mut Findings) {
+pub(super) fn secrets<'a>(
+    secrets: impl Iterator<Item = &'a Entry<'a>>,
+    workflows: &[WorkflowInFile<'_, '_>],
+    findings: &mut Findings,
+) {
     let reads = workflows.iter().flat_map(WorkflowInFile::reads);
     let read: HashSet<&str> = reads.filter_map(|read| read.name_after("secrets")).collect();
     for secret in secrets {
@@ -97,7 +101,11 @@ pub(super) fn secrets(secrets: &[Entry<'_>], workflows: &[WorkflowInFile<'_, '_>
 }
 
 /// Warns of workflows of the file that no job calls.
-pub(super) fn workflows(locals: &[Entry<'_>], workflows: &[WorkflowInFile<'_, '_>], findings: &mut Findings) {
+pub(super) fn workflows<'a>(
+    locals: impl Iterator<Item = &'a Entry<'a>>,
+    workflows: &[WorkflowInFile<'_, '_>],
+    findings: &mut Findings,
+) {
     for local in locals {
         let calls_it = |action: &Action| match action {
             Action::Call(call) => call.workflow == local.key,
