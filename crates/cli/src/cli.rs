@@ -13,8 +13,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::arguments::GlobalOptions;
 use crate::commands::{
     apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, validate,
-    watch, why, worker, workflows,
+    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, test,
+    validate, watch, why, worker, workflows,
 };
 use crate::output;
 
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Init(init::InitArgs),
     Import(import::ImportArgs),
     Validate(validate::ValidateArgs),
+    Test(test::TestArgs),
     Fmt(fmt::FmtArgs),
     Schema(schema::SchemaArgs),
     Graph(graph::GraphArgs),
@@ -85,7 +86,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("Observe", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
     ("Control", &["cancel", "retry", "rerun", "signal", "approve", "reject", "enqueue", "queue", "schedule"]),
-    ("Write workflows", &["init", "validate", "fmt", "schema", "graph", "import", "apply", "workflows"]),
+    (
+        "Write workflows",
+        &["init", "validate", "test", "fmt", "schema", "graph", "import", "apply", "workflows"],
+    ),
     ("Maintain", &["doctor", "bench", "db", "completions"]),
 ];
 

@@ -35,6 +35,8 @@ pub(crate) enum Failure {
     RunFailed,
     /// `doctor` found problems. They were printed before.
     ProblemsFound,
+    /// Cases of a test file failed. They were printed before.
+    CasesFailed,
     /// A run or a job ended CANCELLED. The summary was printed before.
     RunCancelled,
     /// A run reached its timeout. The summary was printed before.
@@ -116,6 +118,7 @@ impl Failure {
             Failure::ClosedPipe => 0,
             Failure::RunFailed
             | Failure::ProblemsFound
+            | Failure::CasesFailed
             | Failure::Output { .. }
             | Failure::Internal { .. } => 1,
             Failure::Usage { .. }
@@ -138,6 +141,7 @@ impl Failure {
             Failure::ClosedPipe
             | Failure::RunFailed
             | Failure::ProblemsFound
+            | Failure::CasesFailed
             | Failure::RunCancelled
             | Failure::RunTimedOut => None,
             Failure::InvalidFiles { message } => message.as_deref().map(labelled_error),
@@ -177,6 +181,7 @@ impl Failure {
             Failure::ClosedPipe
             | Failure::RunFailed
             | Failure::ProblemsFound
+            | Failure::CasesFailed
             | Failure::RunCancelled
             | Failure::RunTimedOut
             | Failure::InvalidFiles { .. } => None,

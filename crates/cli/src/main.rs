@@ -28,8 +28,8 @@ use crate::arguments::LogFormat;
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, validate,
-    watch, why, worker, workflows,
+    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, test,
+    validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
 
@@ -45,8 +45,8 @@ fn main() -> ExitCode {
 
 fn execute(cli: Cli) -> Result<(), Failure> {
     let global = cli.global;
-    // `worker` and `serve` start the log themselves, with the format of their own options.
-    if !matches!(cli.command, Command::Worker(_) | Command::Serve(_)) {
+    // These start the log themselves: `worker` and `serve` with the format of their own options.
+    if !matches!(cli.command, Command::Worker(_) | Command::Serve(_) | Command::Test(_)) {
         logging::start("warn", LogFormat::Text);
     }
     match cli.command {
@@ -72,6 +72,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Enqueue(args) => enqueue::execute(&global, args),
         Command::Queue(args) => queue::execute(&global, &args),
         Command::Validate(args) => validate::execute(&global, &args),
+        Command::Test(args) => test::execute(&global, &args),
         Command::Fmt(args) => fmt::execute(&args),
         Command::Schema(args) => schema::execute(&args),
         Command::Init(args) => init::execute(&args),

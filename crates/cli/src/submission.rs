@@ -184,7 +184,7 @@ fn looks_like_a_file(path: &Path) -> bool {
 
 /// The absolute folder of the file, where relative paths of the jobs start. A pipe has no folder, so the current
 /// folder is used.
-fn folder_of(file: &Path) -> Result<String, Failure> {
+pub(crate) fn folder_of(file: &Path) -> Result<String, Failure> {
     let absolute = if file.is_file() { file.canonicalize() } else { Path::new(".").canonicalize() };
     let absolute = absolute.map_err(|error| Failure::unreadable(file, &error))?;
     let folder = if file.is_file() { absolute.parent().unwrap_or(&absolute) } else { absolute.as_path() };

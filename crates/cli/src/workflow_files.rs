@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use windlass_engine::store::NewRegistration;
 use windlass_workflow::Workflow;
 
+use crate::commands::test::is_test_file;
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
 use crate::submission;
@@ -68,7 +69,7 @@ pub(crate) fn collect(paths: &[PathBuf]) -> Result<Collection, Failure> {
     for path in paths {
         if path.is_dir() {
             files.extend(files_below(path)?.into_iter().map(|path| (path, PathOrigin::Found)));
-        } else {
+        } else if !is_test_file(path) {
             files.push((path.clone(), PathOrigin::Named));
         }
         if files.len() > FILES_MAX {
@@ -178,6 +179,9 @@ fn is_hidden(path: &Path) -> bool {
 }
 
 fn is_workflow_file(path: &Path) -> bool {
+    if is_test_file(path) {
+        return false;
+    }
     let extension = path.extension().and_then(|extension| extension.to_str());
     let is_known = extension.is_some_and(|extension| matches!(extension, "toml" | "json" | "yaml" | "yml"));
     is_known && path.file_name().is_some_and(|name| name != CONFIG_FILE)

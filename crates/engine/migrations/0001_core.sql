@@ -115,12 +115,14 @@ CREATE TABLE runs (
     -- The state in which its jobs ended it, before its handlers ran. NULL without handlers.
     outcome          {text} CHECK (outcome IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')),
     -- The job that called the workflow and its attempt, and the run at the top of all calls. NULL for a run that no job
-    -- started. The job's row is deleted after this one.
+    -- started. The job's row is deleted after this one. If a retry made the items of a group anew, the runs of the old items
+    -- have the group here, and no attempt.
     parent_job_id    {integer},
     parent_attempt   {integer},
     root_run_id      {integer},
-    -- Whether the job that called the workflow waits for the end of this run.
-    call_open        {integer} NOT NULL DEFAULT 0 CHECK (call_open = 0 OR call_open = 1),
+    -- 1 while the job that called the workflow waits for the end of this run. 2 if a retry has chosen this run: it goes on,
+    -- with what failed in it, when the job is decided.
+    call_open        {integer} NOT NULL DEFAULT 0 CHECK (call_open = 0 OR call_open = 1 OR call_open = 2),
     CHECK ((parent_job_id IS NULL) = (root_run_id IS NULL)),
     UNIQUE (schedule_id, scheduled_for)
 ) {strict};

@@ -11,6 +11,7 @@ mod queue;
 mod run;
 mod schedule;
 mod stats;
+mod test;
 mod time;
 mod why;
 mod workflow;
@@ -25,6 +26,7 @@ pub use schedule::{
     BackfillView, InspectedSchedule, OccurrenceView, ScheduleView, UnstartedView, catchup_name, overlap_name,
 };
 pub use stats::{StatsView, WorkerView};
+pub use test::{CrashDifferenceView, CrashesView, DifferenceView, RepeatedView, TestedCase};
 pub use time::rfc3339;
 pub use why::{ReasonView, WhyView, reason_kind};
 pub use workflow::{AppliedView, DefinitionView, RegistrationView, VersionView};

@@ -22,11 +22,12 @@ mod test_worker;
 mod threads;
 mod worker;
 
+pub use executor::BegunAttempt;
 pub use handler::{
     Attempt, Handler, Handlers, LOG_MAX_BYTES, LOG_MAX_LINES, LOG_TAIL_BYTES, LOG_TAIL_LINES, LinkLocal,
     OutputLog, Stop, StopCause, failed, failed_for_good,
 };
-pub use kinds::open_files;
+pub use kinds::{FakeEnd, FakeEnds, HowItEnds, open_files};
 pub use options::{THREADS_MAX, WorkerOptions};
 pub use steps::WorkerSteps;
 pub use threads::Thread;

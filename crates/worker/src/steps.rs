@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cancellation_poller::CancellationPoller;
 use crate::deadline_monitor::DeadlineMonitor;
 use crate::dispatcher::Dispatcher;
-use crate::executor::Executor;
+use crate::executor::{BegunAttempt, Executor};
 use crate::handler::Handlers;
 use crate::heartbeat::Heartbeat;
 use crate::log_writer::LogWriter;
@@ -73,6 +73,18 @@ impl WorkerSteps {
     /// was a job.
     pub fn execute(&mut self) -> bool {
         self.executors.first().is_some_and(Executor::step)
+    }
+
+    /// An executor begins the next prefetched job, if there is one. The attempt runs until [`WorkerSteps::end`] gets it.
+    pub fn begin(&mut self) -> Option<BegunAttempt> {
+        self.executors.first()?.begin_next()
+    }
+
+    /// The handler of an attempt ends now: it is called, and what it returns is written.
+    pub fn end(&mut self, begun: BegunAttempt) {
+        if let Some(executor) = self.executors.first() {
+            executor.end(begun);
+        }
     }
 
     /// The heartbeat renews the lease if it is time.

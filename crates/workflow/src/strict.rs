@@ -1,11 +1,15 @@
 //! Reads other files in TOML or JSON as strictly as a workflow file. All errors are reported at once, each with its line,
 //! and unknown keys are errors.
 
+mod named;
+
 use std::ops::RangeInclusive;
+
+pub use named::Named;
 
 use crate::expect::{self, ShortestDuration};
 use crate::key::{self, KeyName};
-use crate::report::{Finding, Findings, Report};
+use crate::report::{Finding, Findings, Report, Span};
 use crate::source::Source;
 use crate::tree::{self, Entry, Value};
 
@@ -24,7 +28,7 @@ pub fn read<T>(
 ) -> Result<T, Report> {
     let mut findings = Findings::default();
     let entries = tree::read(source, &mut findings);
-    let value = entries.as_deref().map(|entries| taken(entries, noun, &mut findings, take));
+    let value = entries.as_deref().map(|entries| taken(entries, noun, 0..0, &mut findings, take));
     match value {
         Some(value) if findings.is_empty() => Ok(value),
         Some(_) | None => Err(Report::new(source.path.as_str(), &source.text, findings)),
@@ -36,16 +40,19 @@ pub struct Table<'t, 's> {
     entries: &'t [Entry<'s>],
     /// The keys that were asked for so far.
     asked: Vec<KeyName>,
+    /// Where the table is.
+    span: Span,
     findings: &'t mut Findings,
 }
 
 fn taken<T>(
     entries: &[Entry<'_>],
     noun: &str,
+    span: Span,
     findings: &mut Findings,
     take: impl FnOnce(&mut Table<'_, '_>) -> T,
 ) -> T {
-    let mut table = Table { entries, asked: Vec::new(), findings };
+    let mut table = Table { entries, asked: Vec::new(), span, findings };
     let value = take(&mut table);
     let Table { asked, findings, .. } = table;
     for entry in entries.iter().filter(|entry| asked.iter().all(|key| key.name != entry.key)) {
@@ -145,7 +152,79 @@ impl<'t, 's> Table<'t, 's> {
             expect::wrong_type(&entry.node, &format!("`{key}`"), "a table", self.findings);
             return None;
         };
-        Some(taken(entries, &format!("`{key}`"), self.findings, take))
+        Some(taken(entries, &format!("`{key}`"), entry.key_span.clone(), self.findings, take))
+    }
+
+    /// The value as a list of at most [`LIST_ITEMS`] tables. `noun` names one of them for people, as in "a case".
+    pub fn tables<T>(
+        &mut self,
+        key: &'static str,
+        noun: &str,
+        mut take: impl FnMut(&mut Table<'_, '_>) -> T,
+    ) -> Option<Vec<T>> {
+        let entry = self.entry(key)?;
+        let items = expect::list(entry, LIST_ITEMS, "a list of tables", self.findings)?;
+        let mut taken_items = Vec::with_capacity(items.len());
+        for item in items {
+            let Value::Table(entries) = &item.value else {
+                expect::wrong_type(item, &format!("an item of `{key}`"), "a table", self.findings);
+                continue;
+            };
+            taken_items.push(taken(entries, noun, item.span.clone(), self.findings, &mut take));
+        }
+        Some(taken_items)
+    }
+
+    /// The entries of a table whose keys are names that the author of the file chose.
+    pub fn named(&mut self, key: &'static str, mut take: impl FnMut(Named<'_, '_>)) {
+        let Some(entry) = self.entry(key) else { return };
+        let expected = "a table of names and values";
+        for entry in expect::table(entry, LIST_ITEMS, expected, self.findings).unwrap_or_default() {
+            take(Named::new(entry, self.findings));
+        }
+    }
+
+    /// Any value, as JSON.
+    pub fn value(&mut self, key: &'static str) -> Option<serde_json::Value> {
+        self.entry(key)?.node.to_json()
+    }
+
+    /// An instant: a date or a time of TOML, or a text. Without an offset it is in UTC.
+    pub fn instant_ms(&mut self, key: &'static str) -> Option<i64> {
+        let entry = self.entry(key)?;
+        let text = match &entry.node.value {
+            Value::Date(text) => text.clone(),
+            Value::Text(text) => text.to_string(),
+            Value::Integer(_)
+            | Value::Number(_)
+            | Value::Boolean(_)
+            | Value::Null
+            | Value::Broken
+            | Value::List(_)
+            | Value::Table(_) => {
+                expect::wrong_type(&entry.node, &format!("`{key}`"), "a time", self.findings);
+                return None;
+            }
+        };
+        match crate::schedule::parse_instant(&text, "UTC") {
+            Ok(instant_ms) => Some(instant_ms),
+            Err(reason) => {
+                let message = format!("`{key}` is not a time");
+                self.findings.push(Finding::new(entry.node.span.clone(), message).label(reason));
+                None
+            }
+        }
+    }
+
+    /// Reports an error about the table itself, for example that a key is missing.
+    pub fn refuse(&mut self, message: impl Into<String>, help: impl Into<String>) {
+        self.findings.push(Finding::new(self.span.clone(), message).help(help));
+    }
+
+    /// Reports an error about the value of a key. If the table does not have the key, the error is about the table.
+    pub fn refuse_key(&mut self, key: &'static str, message: impl Into<String>, help: impl Into<String>) {
+        let span = self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.node.span.clone());
+        self.findings.push(Finding::new(span.unwrap_or(self.span.clone()), message).help(help));
     }
 }
 

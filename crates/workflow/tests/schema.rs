@@ -29,7 +29,8 @@ fn every_example_and_every_workflow_of_the_guide_is_accepted() {
         let path = entry.unwrap().path();
         let is_workflow =
             path.extension().is_some_and(|extension| extension == "toml" || extension == "json");
-        if is_workflow {
+        let is_test = path.to_string_lossy().ends_with(".test.toml");
+        if is_workflow && !is_test {
             let text = std::fs::read_to_string(&path).unwrap();
             assert!(accepts(&schema, &values(path.to_str().unwrap(), &text)), "{}", path.display());
             count += 1;

@@ -42,6 +42,7 @@ fn assert_clean(sandbox: &Sandbox) {
 fn every_example_is_valid_and_tested_here() {
     let sandbox = Sandbox::new();
     let tested = [
+        "approval.test.toml",
         "approval.toml",
         "calls.toml",
         "chain.toml",
@@ -71,6 +72,14 @@ fn every_example_is_valid_and_tested_here() {
         let text = fs::read_to_string(&path).expect("an example can be read");
         assert!(text.contains("Shows: "), "{name} does not say what it shows");
     }
+}
+
+#[test]
+fn the_cases_of_the_examples_pass_whatever_the_engine_survives() {
+    let sandbox = Sandbox::new();
+    let path = examples().join("approval.toml").to_string_lossy().into_owned();
+    sandbox.run(&["test", &path, "--crash-everywhere"]).exited(0);
+    assert_clean(&sandbox);
 }
 
 /// Runs git in a new repository with three commits by two people.
@@ -344,7 +353,7 @@ fn params_reach_the_jobs_with_their_types() {
     assert!(shown[1].contains("KiB in all"), "{shown:?}");
     let half = format!("{:.1} are the bytes times 0.5", total / 2.0);
     assert!(shown[1].contains(&half), "{half:?} is not in {shown:?}");
-    assert_eq!(shown[2], "the first of 2: approval.toml");
+    assert_eq!(shown[2], "the first of 2: approval.test.toml");
     assert_clean(&sandbox);
 }
 

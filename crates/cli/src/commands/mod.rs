@@ -27,6 +27,7 @@ pub(crate) mod serve;
 pub(crate) mod signal;
 pub(crate) mod stats;
 pub(crate) mod submit;
+pub(crate) mod test;
 pub(crate) mod validate;
 pub(crate) mod watch;
 pub(crate) mod why;

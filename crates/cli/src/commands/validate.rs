@@ -7,6 +7,7 @@ use windlass_views::{FileError, ValidatedFile};
 use windlass_workflow::{Colour, Report, Workflow};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::commands::test::{check_test_file, is_test_file};
 use crate::error::Failure;
 use crate::output::{self, Output};
 use crate::read_file::PathOrigin;
@@ -39,13 +40,11 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
     let mut views = Vec::new();
     let mut warned = 0;
     for path in &args.files {
-        let checked = submission::load_with_source(path, PathOrigin::Named);
-        let warnings =
-            checked.as_ref().ok().map(|(workflow, source)| windlass_workflow::warnings(source, workflow));
-        let warnings = warnings.filter(|warnings| !warnings.diagnostics().is_empty());
+        let mut checked = check(path);
+        let warnings = checked.as_mut().ok().and_then(|checked| checked.warnings.take());
         if global.output == OutputFormat::Text {
             match &checked {
-                Ok((workflow, _source)) => output::write_text(&success(path, workflow))?,
+                Ok(checked) => output::write_text(&checked.text)?,
                 Err(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => failure.print(),
                 Err(LoadError::Invalid(report)) => stderr::note(&report.render(Colour::Always)),
             }
@@ -74,6 +73,27 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
             Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files are invalid")) })
         }
     }
+}
+
+/// A valid file.
+struct Valid {
+    /// What is told of it.
+    text: String,
+    /// Its warnings, if it has any.
+    warnings: Option<Report>,
+}
+
+/// Checks a workflow file, or a test file.
+fn check(path: &Path) -> Result<Valid, LoadError> {
+    if is_test_file(path) {
+        check_test_file(path)?;
+        let text = format!("{}: {}, a test file", path.display(), paint(GREEN, "valid"));
+        return Ok(Valid { text, warnings: None });
+    }
+    let (workflow, source) = submission::load_with_source(path, PathOrigin::Named)?;
+    let warnings = windlass_workflow::warnings(&source, &workflow);
+    let warnings = Some(warnings).filter(|warnings| !warnings.diagnostics().is_empty());
+    Ok(Valid { text: success(path, &workflow), warnings })
 }
 
 fn success(path: &Path, workflow: &Workflow) -> String {

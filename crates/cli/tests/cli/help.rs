@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 29] = [
+const VERBS: [&str; 30] = [
     "bench",
     "doctor",
     "run",
@@ -27,6 +27,7 @@ const VERBS: [&str; 29] = [
     "schedule",
     "init",
     "validate",
+    "test",
     "fmt",
     "schema",
     "graph",

@@ -231,7 +231,8 @@ fn documented(verb: &str) -> Vec<String> {
 fn the_table_of_the_guide_has_the_fields_of_each_verb() {
     let bench = Bench::new();
     bench.write("good.toml", &format!("{GOOD}[[schedules]]\ncron = \"@daily\"\n"));
-    let cases: [(&str, &[&str]); 18] = [
+    bench.write("good.test.toml", "[[case]]\nname = \"x\"\nothers = \"succeed\"\n");
+    let cases: [(&str, &[&str]); 19] = [
         ("apply", &["apply", "good.toml"]),
         ("workflows", &["workflows"]),
         ("workflows show", &["workflows", "show", "good"]),
@@ -249,6 +250,7 @@ fn the_table_of_the_guide_has_the_fields_of_each_verb() {
         ("why", &["why", "1"]),
         ("stats", &["stats"]),
         ("validate", &["validate", "good.toml"]),
+        ("test", &["test", "good.toml"]),
         ("db check", &["db", "check"]),
         ("db migrate", &["db", "migrate"]),
         ("db prune", &["db", "prune", "--older-than", "1d"]),

@@ -21,5 +21,6 @@ mod sqlite_files;
 mod sqlite_restore;
 mod stopping;
 mod support;
+mod testing;
 mod workflows;
 mod writing;

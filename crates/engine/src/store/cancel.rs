@@ -201,7 +201,7 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
         release(connection, &propagated.promoted.ready, now_ms)?;
         return Ok(Cancellation { cancelled: 1, stopping: 0 });
     }
-    if let Some(cancelled) = cancel_group(connection, job_id, now_ms)? {
+    if let Some(cancelled) = stop_group(connection, job_id, "it was cancelled", now_ms)? {
         return Ok(cancelled);
     }
     let asked_to_stop = connection.execute(
@@ -220,9 +220,14 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
 pub(crate) const WAITS_FOR_ITEMS: Fragment =
     Fragment { name: "waits_for_items", sql: "(status = 'WAITING' AND waits_for = 'items')" };
 
-/// Cancels the items of a group, which ends with the last of them. `None` if the job is no group with items, or if it is being
+/// Stops the items of a group, which ends with the last of them. `None` if the job is no group with items, or if it is being
 /// stopped already.
-fn cancel_group(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Result<Option<Cancellation>> {
+pub(super) fn stop_group(
+    connection: &mut dyn Connection,
+    job_id: i64,
+    reason: &str,
+    now_ms: i64,
+) -> Result<Option<Cancellation>> {
     let run_id = first(
         connection,
         "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
@@ -232,7 +237,7 @@ fn cancel_group(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Re
         |row| row.integer(0),
     )?;
     let Some(run_id) = run_id else { return Ok(None) };
-    let stopped = stop_items(connection, job_id, Stop::Cancelled, "it was cancelled", now_ms)?;
+    let stopped = stop_items(connection, job_id, Stop::Cancelled, reason, now_ms)?;
     count_down(connection, &BTreeMap::from([(run_id, stopped.delta)]), now_ms)?;
     let groups = settle_groups(connection, run_id, now_ms)?;
     let propagated = propagate(connection, &groups, None, now_ms)?;

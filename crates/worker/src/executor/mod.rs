@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::dispatcher::{Dispatcher, wake_for_results};
-use crate::handler::{Attempt, NewAttempt, OutputLog, Stop, WakeFile, failed, failed_for_good};
+use crate::handler::{Attempt, NewAttempt, OutputLog, Stop, StopCause, WakeFile, failed, failed_for_good};
 use crate::shared::{EndedAttempt, NextJob, OwnedJob, RunningAttempt, Shared};
 use windlass_engine::store::LogLine;
 use windlass_engine::transition::Outcome;
@@ -19,6 +19,32 @@ pub(crate) struct Executor {
     dispatcher: Arc<Dispatcher>,
     /// The attempts of this executor use it one after the other.
     wake_file: Arc<WakeFile>,
+}
+
+/// An attempt that has begun and has not ended.
+pub struct BegunAttempt {
+    owned: OwnedJob,
+    attempt: Attempt,
+    log: Arc<OutputLog>,
+    /// Why it is not to start. A stop that is requested later is the handler's.
+    stopped_before: Option<StopCause>,
+    /// How long it may take by the rules of its kind, in milliseconds. The timeout of its job is apart from this.
+    longest_ms: Option<i64>,
+    started_us: i64,
+}
+
+impl BegunAttempt {
+    /// The attempt.
+    #[must_use]
+    pub fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+
+    /// How long it may take by the rules of its kind, in milliseconds, as a request has its own timeout.
+    #[must_use]
+    pub fn longest_ms(&self) -> Option<i64> {
+        self.longest_ms
+    }
 }
 
 /// What an executed attempt came to.
@@ -39,7 +65,7 @@ impl Executor {
     pub(crate) fn run(&self) {
         loop {
             match self.shared.prefetched.wait_for_next(self.shared.clock()) {
-                NextJob::Job(owned) => self.execute_and_hand_back(owned),
+                NextJob::Job(owned) => self.end(self.begin(owned)),
                 NextJob::Nothing => {}
                 NextJob::End => return,
             }
@@ -48,19 +74,27 @@ impl Executor {
 
     /// One step of an executor: executes the next prefetched job. Returns whether there was one.
     pub(crate) fn step(&self) -> bool {
+        let begun = self.begin_next();
+        let has_begun = begun.is_some();
+        if let Some(begun) = begun {
+            self.end(begun);
+        }
+        has_begun
+    }
+
+    /// Begins the attempt of the next prefetched job, if there is one.
+    pub(crate) fn begin_next(&self) -> Option<BegunAttempt> {
         match self.shared.prefetched.take_next(self.shared.clock()) {
-            NextJob::Job(owned) => {
-                self.execute_and_hand_back(owned);
-                true
-            }
-            NextJob::Nothing | NextJob::End => false,
+            NextJob::Job(owned) => Some(self.begin(owned)),
+            NextJob::Nothing | NextJob::End => None,
         }
     }
 
-    fn execute_and_hand_back(&self, owned: OwnedJob) {
+    /// Calls the handler of an attempt, and hands its end back.
+    pub(crate) fn end(&self, begun: BegunAttempt) {
         let clock = self.shared.clock();
-        let started_us = clock.monotonic_us();
-        let ExecutedAttempt { outcome, exit_code, logs } = self.execute(&owned);
+        let ExecutedAttempt { outcome, exit_code, logs } = self.execute(&begun);
+        let BegunAttempt { owned, started_us, .. } = begun;
         self.note_resources(&outcome, started_us / 1_000);
         let ended_us = clock.monotonic_us();
         let ended = EndedAttempt { owned, outcome, exit_code, logs };
@@ -85,9 +119,10 @@ impl Executor {
         }
     }
 
-    fn execute(&self, owned: &OwnedJob) -> ExecutedAttempt {
+    fn begin(&self, owned: OwnedJob) -> BegunAttempt {
         let shared = &*self.shared;
         let clock = shared.clock();
+        let started_us = clock.monotonic_us();
         let log = Arc::new(OutputLog::new(owned.job.id, owned.job.retry_state.attempt));
         let stop = Stop::with_wake_file(&self.wake_file);
         let timeout_ms = owned.job.timeout_ms;
@@ -95,18 +130,28 @@ impl Executor {
         let (running_stop, running_log) = (stop.clone(), Arc::clone(&log));
         let worker_id = owned.worker_id;
         let running = RunningAttempt { stop: running_stop, log: running_log, deadline_ms, worker_id };
-        shared.running.begin(owned, running, || clock.monotonic_ms());
+        shared.running.begin(&owned, running, || clock.monotonic_ms());
         if deadline_ms.is_some() {
             shared.deadline_monitor.raise(WakeUps::EXECUTOR);
         }
-        let attempt = self.attempt(owned, &stop, &log);
-        let outcome = match stop.cause() {
+        let attempt = self.attempt(&owned, &stop, &log);
+        let handler = shared.handlers.get(&owned.job.kind);
+        let longest_ms = handler.and_then(|handler| handler.longest_ms(&attempt));
+        BegunAttempt { owned, attempt, log, stopped_before: stop.cause(), longest_ms, started_us }
+    }
+
+    fn execute(&self, begun: &BegunAttempt) -> ExecutedAttempt {
+        let shared = &*self.shared;
+        let clock = shared.clock();
+        let BegunAttempt { owned, attempt, log, stopped_before, .. } = begun;
+        let stop = attempt.stop();
+        let outcome = match stopped_before {
             Some(_requested_before) => Outcome::Unstarted,
-            None => self.call_handler(&attempt),
+            None => self.call_handler(attempt),
         };
         let cause_seen = stop.cause();
         // Its conditions are asked about an attempt that runs, so that the end of the worker stops this too.
-        let outcome = conditions::judge(&attempt, outcome::decide(outcome, cause_seen, cause_seen));
+        let outcome = conditions::judge(attempt, outcome::decide(outcome, cause_seen, cause_seen));
         let cause = shared.running.end(owned, || clock.monotonic_ms());
         ExecutedAttempt {
             outcome: outcome::mask(outcome::decide(outcome, cause_seen, cause), attempt.masker()),

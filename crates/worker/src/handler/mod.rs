@@ -28,6 +28,12 @@ pub trait Handler: Send + Sync {
     /// It should return soon after [`Attempt::stop`] asks for it, because a thread can't be killed.
     fn execute(&self, attempt: &Attempt) -> Outcome;
 
+    /// How long an attempt may take by the rules of its kind, in milliseconds. Only fakes say it, because they take no time.
+    fn longest_ms(&self, attempt: &Attempt) -> Option<i64> {
+        let _only_for_fakes = attempt;
+        None
+    }
+
     /// The worker's lease was confirmed. When its monotonic clock shows `backstop_at_ms` and no later confirmation
     /// has come, nothing that this handler started may run any more, even if the worker's own threads are stopped.
     /// Only a handler that starts something outside this process needs to know.

@@ -1,12 +1,16 @@
 //! The built-in kinds of jobs: a folder for each, and a line for each in the list below. A program registers its own
 //! kinds with [`Handlers::register`].
 
+mod fake;
 mod http;
 mod secrets;
 mod shell;
 mod values;
 
+use std::sync::Arc;
+
 use crate::handler::Handlers;
+pub use fake::{FakeEnd, FakeEnds, HowItEnds};
 pub use shell::open_files;
 
 impl Handlers {
@@ -16,6 +20,15 @@ impl Handlers {
         let mut handlers = Handlers::new();
         handlers.register_per_worker("shell", shell::start);
         handlers.register_per_worker("http", http::start);
+        handlers
+    }
+
+    /// Fakes of the built-in kinds. They start no process and send nothing: `ends` says how each attempt ends.
+    #[must_use]
+    pub fn fakes(ends: &Arc<FakeEnds>) -> Handlers {
+        let mut handlers = Handlers::new();
+        handlers.register("shell", shell::start_fake(Arc::clone(ends)));
+        handlers.register("http", http::start_fake(Arc::clone(ends)));
         handlers
     }
 }

@@ -16,17 +16,11 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     check_retry(&job.retry)?;
     check_conditions(job, names)?;
     if let Some(for_each) = &job.for_each {
-        if job.deadline_ms.is_some() {
-            return refuse("deadline_ms", "this version does not support it for a job with `for_each`");
-        }
         check_for_each(for_each, names)?;
     }
     optional_duration(job.deadline_ms, "deadline_ms")?;
     check_secrets(job, names)?;
     optional_duration(job.timeout_ms, "timeout_ms")?;
-    if matches!(job.action, Action::Call(_)) && job.deadline_ms.is_some() {
-        return refuse("deadline_ms", "a job that calls a workflow has a `timeout` for each run");
-    }
     if matches!(job.action, Action::Call(_)) && job.concurrency.is_some() {
         return refuse(
             "concurrency",

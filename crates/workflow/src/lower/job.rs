@@ -59,8 +59,6 @@ struct JobTable<'t, 's> {
     success_if: Option<Expression>,
     skip_if: Option<Expression>,
     deadline_ms: Option<i64>,
-    /// Where the job has `deadline`.
-    deadline: Option<Span>,
     /// Where `retry` has an `if` of its own.
     retry_condition: Option<Span>,
     settings: Settings,
@@ -81,7 +79,6 @@ pub(super) fn read<'t, 's>(
         None => table.action_is_wrong = true,
     }
     check_when(&table, findings);
-    check_deadline(&table, findings);
     let mut unresolved = complete(entry, table, defaults, findings);
     unresolved.job.handler = handler;
     if handler.is_some() && !unresolved.job.action.is_wait() {
@@ -126,7 +123,6 @@ fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &m
         }
         "deadline" => {
             table.deadline_ms = expect::duration_ms(entry, ShortestDuration::OneMillisecond, findings);
-            table.deadline = Some(entry.key_span.clone());
         }
         name if kinds::is_key(name) => table.of_kinds.push(entry),
         _ => {
@@ -214,7 +210,7 @@ fn complete<'t, 's>(
 }
 
 /// The keys of a job that are about its worker, or about what its process gave.
-const KEYS_OF_WORKERS: [&str; 11] = [
+const KEYS_OF_WORKERS: [&str; 10] = [
     "queue",
     "priority",
     "on_interrupt",
@@ -225,7 +221,6 @@ const KEYS_OF_WORKERS: [&str; 11] = [
     "secrets",
     "success_if",
     "skip_if",
-    "deadline",
 ];
 
 /// Reports keys without effect in a job that starts runs.
@@ -269,17 +264,6 @@ fn refuse_keys_of_attempts(job: &Entry<'_>, findings: &mut Findings) {
 fn capabilities(requirements: Option<&[Requirement]>) -> Vec<String> {
     let requirements = requirements.unwrap_or_default();
     requirements.iter().map(|requirement| requirement.capability.clone()).collect()
-}
-
-/// The items of a job end on their own, so nothing would end them at a deadline of the job.
-fn check_deadline(table: &JobTable<'_, '_>, findings: &mut Findings) {
-    if let Some(span) = &table.deadline
-        && table.has_items == HasItems::Yes
-    {
-        let message = "this version does not support `deadline` in a job with `for_each`";
-        findings
-            .push(Finding::new(span.clone(), message).help("write a `timeout`, which is that of each item"));
-    }
 }
 
 /// `when` says what the needed jobs must be, so there must be one.

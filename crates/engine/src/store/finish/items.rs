@@ -195,7 +195,7 @@ pub(in crate::store) fn release_items(
 pub(in crate::store) enum Stop {
     /// An item failed, and the group has `fail_fast`. Items that did not have their turn are skipped.
     AfterFailure,
-    /// A person cancels the group.
+    /// A person cancels the group, or its deadline is over.
     Cancelled,
 }
 
@@ -258,7 +258,7 @@ pub(in crate::store) fn stop_items(
 }
 
 /// Ends a group whose items have all ended. It is FAILED if one of them failed or was cancelled, and CANCELLED if a person
-/// asked for that.
+/// asked for that before its deadline.
 fn end_group(connection: &mut dyn Connection, group_id: i64, now_ms: i64) -> Result<Ended> {
     let (items, broken, first) = one(
         connection,
@@ -274,8 +274,10 @@ fn end_group(connection: &mut dyn Connection, group_id: i64, now_ms: i64) -> Res
         connection,
         "UPDATE jobs
          SET status = CASE WHEN CAST($2 AS TEXT) IS NULL THEN 'SUCCESSFUL'
-                           WHEN cancel_requested_at IS NOT NULL THEN 'CANCELLED' ELSE 'FAILED' END,
-             last_error = CAST($2 AS TEXT), blocked_by = 0, updated_at = $3, finished_at = $3
+                           WHEN cancel_requested_at < coalesce(deadline_at, cancel_requested_at + 1)
+                           THEN 'CANCELLED' ELSE 'FAILED' END,
+             last_error = CASE WHEN deadline_at <= cancel_requested_at
+                               THEN 'it was not over at its deadline: ' || CAST($2 AS TEXT) ELSE CAST($2 AS TEXT) END, blocked_by = 0, updated_at = $3, finished_at = $3
          WHERE id = $1
          RETURNING run_id, name, status, allow_failure",
         &[group_id.into(), (&reason).into(), now_ms.into()],

@@ -1,10 +1,12 @@
-//! Deadlines of jobs: a job that is not over at its deadline fails. One that runs is asked to stop first.
+//! Deadlines of jobs: a job that is not over at its deadline fails. One that runs is asked to stop first, and so are the items
+//! of a group and the run that a job has started.
 //!
 //! A running job is asked to stop like one that is cancelled. It was stopped at its deadline if the request came at the deadline
 //! or later: then its end is FAILED, and it is not tried again.
 
 use crate::join_rule::EndColumns;
 use crate::status::JobStatus;
+use crate::store::cancel::stop_group;
 use crate::store::claim::ready::release;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
@@ -90,12 +92,30 @@ fn stop(connection: &mut dyn Connection, job_ids: &[i64], now_ms: i64) -> Result
     let stopping = connection.execute(
         "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
          WHERE id {in $1} AND deadline_at <= $2 AND cancel_requested_at IS NULL
-           AND (status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))",
+           AND (status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL)
+                OR (status = 'WAITING' AND waits_for = 'run'))",
         &parameters,
     )?;
+    let groups = stop_groups(connection, &ids, now_ms)?;
     let propagated = propagate(connection, &ended, None, now_ms)?;
     release(connection, &propagated.promoted.ready, now_ms)?;
     admit(connection, &freed_keys, now_ms)?;
     connection.wake(WakeUps::CANCEL | WakeUps::PROGRESS | WakeUps::DUE | WakeUps::PENDING);
-    Ok(ended.len() as i64 + i64::try_from(stopping).unwrap_or(i64::MAX))
+    Ok(ended.len() as i64 + groups + i64::try_from(stopping).unwrap_or(i64::MAX))
+}
+
+/// Stops the items of groups. Returns how many groups.
+fn stop_groups(connection: &mut dyn Connection, ids: &str, now_ms: i64) -> Result<i64> {
+    let groups = all(
+        connection,
+        "SELECT id FROM jobs WHERE id {in $1} AND deadline_at <= $2 AND {waits_for_items} ORDER BY id",
+        &[ids.into(), now_ms.into()],
+        |row| row.integer(0),
+    )?;
+    let mut stopped = 0;
+    for group_id in groups {
+        let reason = "the deadline of all items is over";
+        stopped += i64::from(stop_group(connection, group_id, reason, now_ms)?.is_some());
+    }
+    Ok(stopped)
 }

@@ -20,8 +20,8 @@ pub struct ChildRun {
     pub status: RunStatus,
     /// The job that has started it.
     pub parent_job_id: i64,
-    /// The attempt of the job.
-    pub parent_attempt: i64,
+    /// The attempt of the job. `None` if an item started it that a retry has made anew: then the job is the group.
+    pub parent_attempt: Option<i64>,
     /// The run of the job.
     pub parent_run_id: Option<i64>,
     /// The name of the job.
@@ -67,7 +67,7 @@ impl Runs<'_> {
                         workflow: row.lossy_text(1)?.unwrap_or_default(),
                         status: row.parsed(2, RunStatus::parse)?,
                         parent_job_id: row.integer(3)?,
-                        parent_attempt: row.integer(4)?,
+                        parent_attempt: row.optional_integer(4)?,
                         parent_run_id: row.optional_integer(5)?,
                         parent_name: row.lossy_text(6)?,
                     })

@@ -4,9 +4,7 @@ use super::retry_items::{Reset, delete_items, find_reset, release_first_items, r
 use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus};
 use crate::store::Runs;
-use crate::store::claim::take::start_runs;
 use crate::store::evidence::Evidence;
-use crate::store::finish::locks::lock_runs;
 use crate::store::finish::propagation::{Belonging, Ended, skip_descendants};
 use crate::store::finish::run_end::end_runs;
 use crate::store::json_ids;
@@ -45,16 +43,6 @@ fn retry(
     now_ms: i64,
 ) -> Result<i64> {
     refuse_child(connection, run_id)?;
-    // The runs that its jobs have started are locked with it, in the order of ids.
-    let below = all(
-        connection,
-        "SELECT id FROM runs WHERE root_run_id IS NOT NULL AND root_run_id = $1",
-        &[run_id.into()],
-        |row| row.integer(0),
-    )?;
-    if !below.is_empty() {
-        lock_runs(connection, below.into_iter().chain([run_id]).collect())?;
-    }
     retry_locked(connection, run_id, selection, now_ms)
 }
 
@@ -75,8 +63,8 @@ fn refuse_child(connection: &mut dyn Connection, run_id: i64) -> Result<()> {
     }
 }
 
-/// Retries a run whose row, and those of all runs below it, are locked.
-fn retry_locked(
+/// Retries a run. If a job has started it, its row is locked already, and so is that of the job's run.
+pub(in crate::store) fn retry_locked(
     connection: &mut dyn Connection,
     run_id: i64,
     selection: &RetrySelection,
@@ -110,10 +98,7 @@ fn retry_locked(
     if roots.is_empty() {
         return Err(Error::conflict(operation(), "none of its jobs failed or was cancelled"));
     }
-    let in_place = match selection {
-        RetrySelection::Failed => runs_to_retry_in_place(connection, &roots)?,
-        RetrySelection::From(_) => Vec::new(),
-    };
+    choose_runs_to_retry(connection, run_id, selection, &roots)?;
     let Reset { jobs, reopened } = find_reset(connection, &roots)?;
     delete_items(connection, run_id, &jobs)?;
     let reset = reset(connection, &jobs, now_ms)?;
@@ -123,7 +108,6 @@ fn retry_locked(
     let unfinished = reopen_run(connection, run_id, now_ms)?;
     unblock(connection, run_id, now_ms)?;
     release_first_items(connection, run_id, now_ms)?;
-    let below = retry_below(connection, run_id, &in_place, now_ms)?;
     let is_about_handlers = roots.iter().all(|root| root.phase > 0);
     match unfinished {
         // Its jobs have ended, so its handlers run again.
@@ -135,58 +119,41 @@ fn retry_locked(
         _unfinished => {}
     }
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
-    Ok(reset + reopened.len() as i64 + handlers + below)
+    Ok(reset + reopened.len() as i64 + handlers)
 }
 
-/// A job that is retried by retrying the run that it has started.
-struct InPlace {
-    job_id: i64,
-    run_id: i64,
-}
-
-/// The jobs whose last runs did not succeed, and can be retried.
-fn runs_to_retry_in_place(connection: &mut dyn Connection, roots: &[Root]) -> Result<Vec<InPlace>> {
-    let ids: Vec<i64> =
-        roots.iter().filter(|root| root.phase == 0 && root.is_call).map(|root| root.id).collect();
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    all(
-        connection,
-        "SELECT jobs.id, runs.id FROM jobs
-         JOIN runs ON {by runs.parent_job_id = jobs.id} AND {by runs.parent_attempt = jobs.attempt}
-         WHERE jobs.id {in $1} AND runs.parent_job_id IS NOT NULL AND {guard runs.status IN ('FAILED', 'CANCELLED')}
-           AND runs.total_jobs = (SELECT count(*) FROM jobs AS left_over WHERE left_over.run_id = runs.id)
-           AND EXISTS (SELECT 1 FROM jobs AS broken WHERE broken.run_id = runs.id
-                       AND (broken.status = 'CANCELLED' OR (broken.status = 'FAILED' AND broken.allow_failure = 0)))
-         ORDER BY jobs.id",
-        &[(&json_ids(&ids)).into()],
-        |row| Ok(InPlace { job_id: row.integer(0)?, run_id: row.integer(1)? }),
-    )
-}
-
-/// Retries runs of jobs that were reset, if nothing before these jobs was reset too. Otherwise a job starts another run.
-/// Returns how many jobs of these runs were reset.
-fn retry_below(
+/// Chooses the runs below that are retried in place, when the jobs that have started them are decided: those of failed jobs
+/// that did not succeed themselves. Jobs that are reset for another reason start new runs.
+fn choose_runs_to_retry(
     connection: &mut dyn Connection,
     run_id: i64,
-    in_place: &[InPlace],
-    now_ms: i64,
-) -> Result<i64> {
-    let mut reset = 0;
-    for InPlace { job_id, run_id: child } in in_place {
-        let waits = connection.execute(
-            "UPDATE jobs SET waits_for = 'run', started_at = $2, updated_at = $2
-             WHERE id = $1 AND {guard status = 'WAITING'} AND waits_for = 'decision'",
-            &[(*job_id).into(), now_ms.into()],
-        )?;
-        if waits == 1 {
-            reset += retry_locked(connection, *child, &RetrySelection::Failed, now_ms)?;
-            connection.execute("UPDATE runs SET call_open = 1 WHERE id = $1", &[(*child).into()])?;
-            start_runs(connection, vec![run_id], now_ms)?;
+    selection: &RetrySelection,
+    roots: &[Root],
+) -> Result<()> {
+    // A retry before may have chosen runs of jobs that were cancelled after it.
+    connection.execute(
+        "UPDATE runs SET call_open = 0 WHERE root_run_id IS NOT NULL AND root_run_id = $1 AND call_open = 2",
+        &[run_id.into()],
+    )?;
+    let jobs: Vec<i64> = match selection {
+        RetrySelection::Failed => {
+            roots.iter().filter(|root| root.phase == 0 && root.is_call).map(|root| root.id).collect()
         }
+        RetrySelection::From(_) => Vec::new(),
+    };
+    if jobs.is_empty() {
+        return Ok(());
     }
-    Ok(reset)
+    connection.execute(
+        "UPDATE runs SET call_open = 2
+         WHERE parent_job_id IS NOT NULL AND parent_job_id {in $1} AND {guard status IN ('FAILED', 'CANCELLED')}
+           AND parent_attempt = (SELECT attempt FROM jobs WHERE {by jobs.id = runs.parent_job_id})
+           AND total_jobs = (SELECT count(*) FROM jobs AS left_over WHERE left_over.run_id = runs.id)
+           AND EXISTS (SELECT 1 FROM jobs AS broken WHERE broken.run_id = runs.id
+                       AND (broken.status = 'CANCELLED' OR (broken.status = 'FAILED' AND broken.allow_failure = 0)))",
+        &[(&json_ids(&jobs)).into()],
+    )?;
+    Ok(())
 }
 
 fn why_not_retryable(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::retry::Root;
+use crate::decide::Control;
 use crate::store::finish::items::settle_groups;
 use crate::store::json_ids;
 use windlass_db::error::Result;
@@ -68,6 +69,15 @@ fn with_descendants(connection: &mut dyn Connection, jobs: &[i64], parents: &[i6
 
 /// Deletes the items of groups that are decided anew: those among the jobs that are reset, and all handlers.
 pub(super) fn delete_items(connection: &mut dyn Connection, run_id: i64, reset: &[i64]) -> Result<()> {
+    // Runs that items have started are kept. They belong to the group then.
+    connection.execute(
+        "UPDATE runs SET parent_attempt = NULL, parent_job_id = (SELECT group_id FROM jobs WHERE {by jobs.id = runs.parent_job_id})
+         WHERE parent_job_id IS NOT NULL AND parent_job_id IN (
+             SELECT item.id FROM jobs AS item WHERE item.group_id IS NOT NULL AND item.group_id {in $1}
+             UNION ALL
+             SELECT item.id FROM jobs AS item WHERE item.run_id = $2 AND item.phase > 0 AND item.group_id IS NOT NULL)",
+        &[(&json_ids(reset)).into(), run_id.into()],
+    )?;
     let deleted = connection.execute(
         "DELETE FROM jobs WHERE group_id IS NOT NULL AND group_id {in $1}",
         &[(&json_ids(reset)).into()],
@@ -89,13 +99,33 @@ pub(super) fn reopen_groups(connection: &mut dyn Connection, groups: &[i64], now
     if groups.is_empty() {
         return Ok(());
     }
+    begin_deadlines_anew(connection, groups, now_ms)?;
     connection.execute(
         "UPDATE jobs
          SET status = 'WAITING', waits_for = 'items', cancel_requested_at = NULL, cancel_at_once = 0, last_error = NULL,
-             finished_at = NULL, updated_at = $2
+             started_at = $2, finished_at = NULL, updated_at = $2
          WHERE id {in $1}",
         &[(&json_ids(groups)).into(), now_ms.into()],
     )?;
+    Ok(())
+}
+
+/// A group that waits again has as much time as it had at first.
+fn begin_deadlines_anew(connection: &mut dyn Connection, groups: &[i64], now_ms: i64) -> Result<()> {
+    let controls = all(
+        connection,
+        "SELECT id, control FROM jobs WHERE id {in $1} AND {guard deadline_at IS NOT NULL}",
+        &[(&json_ids(groups)).into()],
+        |row| Ok((row.integer(0)?, row.lossy_text(1)?.unwrap_or_default())),
+    )?;
+    for (group_id, control) in controls {
+        let deadline_ms =
+            serde_json::from_str::<Control>(&control).ok().and_then(|control| control.deadline_ms);
+        connection.execute(
+            "UPDATE jobs SET deadline_at = $2 WHERE id = $1",
+            &[group_id.into(), deadline_ms.map(|deadline_ms| now_ms.saturating_add(deadline_ms)).into()],
+        )?;
+    }
     Ok(())
 }
 

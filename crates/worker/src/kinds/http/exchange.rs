@@ -178,7 +178,7 @@ fn next(request: &Request, response: &Response<Body>) -> Result<Option<Request>,
 }
 
 /// The method and the host.
-fn what(request: &Request) -> String {
+pub(super) fn what(request: &Request) -> String {
     format!("{} {}", request.method.name(), host(&request.uri))
 }
 

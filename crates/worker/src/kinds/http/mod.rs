@@ -7,6 +7,7 @@ mod address;
 mod body;
 mod connection;
 mod exchange;
+mod fake;
 mod judge;
 mod lookup;
 mod patience;
@@ -28,6 +29,7 @@ use windlass_workflow::kinds::http::Payload;
 
 use self::body::ReadError;
 use self::exchange::{Answer, Exchange, NoAnswer};
+pub(super) use self::fake::start_fake;
 use self::patience::{Over, Patience};
 use self::save::SaveFile;
 use crate::handler::{Attempt, Handler, LinkLocal, StopCause, WorkerContext, failed, failed_for_good};
@@ -66,6 +68,8 @@ struct WholeAnswer {
 enum Content {
     Bytes(Vec<u8>),
     File(SaveFile, u64),
+    /// A file that a fake would have written, and how long it would be.
+    Unwritten(PathBuf, u64),
 }
 
 impl Http {
@@ -216,6 +220,11 @@ fn output(
     match content {
         Content::Bytes(bytes) => output["body"] = body::body_json(headers, &bytes),
         Content::File(file, _) if !judge::is_success(status.as_u16()) => file.discard(),
+        Content::Unwritten(place, bytes) if judge::is_success(status.as_u16()) => {
+            output["file"] = Json::from(place.display().to_string());
+            output["bytes"] = Json::from(bytes);
+        }
+        Content::Unwritten(..) => {}
         Content::File(file, bytes) => {
             let place = file.place.display().to_string();
             if attempt.stop().is_fenced() {
@@ -257,7 +266,7 @@ impl Content {
     fn bytes(&self) -> u64 {
         match self {
             Content::Bytes(bytes) => bytes.len() as u64,
-            Content::File(_, bytes) => *bytes,
+            Content::File(_, bytes) | Content::Unwritten(_, bytes) => *bytes,
         }
     }
 
@@ -265,12 +274,14 @@ impl Content {
         match self {
             Content::Bytes(_) => String::new(),
             Content::File(file, _) => file.place.display().to_string(),
+            Content::Unwritten(place, _) => place.display().to_string(),
         }
     }
 
     fn first_line(&self) -> Option<String> {
         match self {
             Content::Bytes(bytes) => body::first_line(bytes),
+            Content::Unwritten(..) => None,
             Content::File(file, _) => {
                 let mut written = std::fs::File::open(file.beside()).ok()?;
                 let mut start = Vec::new();
@@ -283,7 +294,7 @@ impl Content {
 
     fn discard(self) {
         match self {
-            Content::Bytes(_) => {}
+            Content::Bytes(_) | Content::Unwritten(..) => {}
             Content::File(file, _) => file.discard(),
         }
     }

@@ -35,23 +35,38 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
     let run = read_with_retries(attempt, || attempt.run())?;
     let run = run.as_deref();
     let values = TemplateValues::of(attempt, run, &payload.uses)?;
-    let run_folder = run.and_then(|run| run.dir.as_deref()).map(Path::new);
-    let secrets = Secrets::resolve(attempt, &payload.secrets, run_folder)?;
-    let mut command = program(payload, &values)?;
+    let secrets = Secrets::resolve(attempt, &payload.secrets, folder_of(run))?;
+    fill_in(&Filling { attempt, payload, run, values: &values, secrets: &secrets }, output_file)
+}
+
+/// What a command is made of.
+pub(super) struct Filling<'a> {
+    pub(super) attempt: &'a Attempt,
+    pub(super) payload: &'a Payload,
+    pub(super) run: Option<&'a RunContext>,
+    pub(super) values: &'a TemplateValues<'a>,
+    pub(super) secrets: &'a Secrets,
+}
+
+/// Makes the command with these values.
+pub(super) fn fill_in(filling: &Filling<'_>, output_file: &Path) -> Result<Command, Outcome> {
+    let Filling { attempt, payload, run, values, secrets } = *filling;
+    let run_folder = folder_of(run);
+    let mut command = program(payload, values)?;
     remove_engine_environment(&mut command);
     remove_secret_variables(&mut command, attempt, payload)?;
     for file in &payload.env_files {
         env_file::add(&mut command, file, run_folder)?;
     }
-    add_run_environment(&mut command, run, &values)?;
-    let private = values.with_secrets(&secrets);
+    add_run_environment(&mut command, run, values)?;
+    let private = values.with_secrets(secrets);
     for (name, value) in &payload.env {
         command.env(name, private.render(value, || format!("env.{name}"))?);
     }
     command.envs(secrets.variables());
     add_job_environment(&mut command, attempt, output_file);
     secrets.mask(attempt);
-    if let Some(dir) = folder(payload, run, &values)? {
+    if let Some(dir) = folder(payload, run, values)? {
         command.current_dir(dir);
     }
     {
@@ -63,6 +78,10 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
         None => Stdio::null(),
     });
     Ok(command)
+}
+
+fn folder_of(run: Option<&RunContext>) -> Option<&Path> {
+    run.and_then(|run| run.dir.as_deref()).map(Path::new)
 }
 
 fn program(payload: &Payload, values: &TemplateValues<'_>) -> Result<Command, Outcome> {

@@ -2,6 +2,7 @@
 
 mod command;
 mod env_file;
+mod fake;
 mod group;
 mod kill;
 mod lines;
@@ -32,6 +33,8 @@ use windlass_engine::transition::Outcome;
 use windlass_system::Clock;
 use windlass_system::process::output_file_name;
 use windlass_workflow::kinds::shell::{OutputSource, Payload};
+
+pub(super) use fake::start_fake;
 
 /// Time between two tries of something that the system refused because files or memory were short.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -143,15 +146,28 @@ fn supervise(
 
 fn outcome_of_process(attempt: &Attempt, payload: &Payload, output_file: &Path, watched: Watched) -> Outcome {
     let Some(status) = watched.status else { return failed("the end of its process was not observed") };
-    if let Some(exit_code) = status.code() {
-        attempt.record_exit_code(exit_code.into());
-    }
     let output = if status.success() || attempt.has_conditions() {
         take_output(attempt, payload, output_file, &watched.stdout)
     } else {
         output::discard(output_file);
         Ok(None)
     };
+    conclude(attempt, ProcessEnd { status, stopped: watched.stopped }, output)
+}
+
+/// How a process ended.
+struct ProcessEnd {
+    status: ExitStatus,
+    /// How it was stopped, if it was, for people.
+    stopped: Option<String>,
+}
+
+/// What the end of a process means for its attempt. `output` is its output as JSON, or why there is none.
+fn conclude(attempt: &Attempt, end: ProcessEnd, output: Result<Option<String>, String>) -> Outcome {
+    let ProcessEnd { status, stopped } = end;
+    if let Some(exit_code) = status.code() {
+        attempt.record_exit_code(exit_code.into());
+    }
     if attempt.has_conditions() {
         attempt.record_result(AttemptResult { names: names_of(status), output: output.clone() });
     }
@@ -159,7 +175,7 @@ fn outcome_of_process(attempt: &Attempt, payload: &Payload, output_file: &Path, 
         return output.map_or_else(failed, |output| Outcome::Successful { output });
     }
     let how = describe_status(status);
-    if let Some(stopped) = watched.stopped {
+    if let Some(stopped) = stopped {
         return failed(format!("{stopped}; {how}"));
     }
     match attempt.last_stderr() {

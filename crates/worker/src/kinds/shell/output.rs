@@ -12,6 +12,10 @@ use windlass_system::shortage::shortage;
 /// Bytes of an output, at most. A job writes larger values into files of its own.
 pub(super) const OUTPUT_MAX_BYTES: usize = 1024 * 1024;
 
+/// Where an output comes from, for messages.
+const OUTPUT_FILE: &str = "the file WINDLASS_OUTPUT";
+const STANDARD_OUTPUT: &str = "its standard output";
+
 /// Why there is no output.
 #[derive(Debug)]
 pub(super) enum OutputError {
@@ -31,23 +35,40 @@ impl From<String> for OutputError {
 pub(super) fn take(source: OutputSource, stdout: &[u8], file: &Path) -> Result<Option<String>, OutputError> {
     match source {
         OutputSource::File => take_file(file),
-        OutputSource::Text => {
+        OutputSource::Text | OutputSource::Lines | OutputSource::Json => {
             discard(file);
-            within_limit(stdout.len(), "its standard output")?;
-            Ok(Some(as_text(stdout)))
+            Ok(of_bytes(source, stdout)?)
+        }
+    }
+}
+
+/// The output as JSON, of the bytes that the job wrote: into its file, or to its standard output.
+pub(super) fn of_bytes(source: OutputSource, bytes: &[u8]) -> Result<Option<String>, String> {
+    match source {
+        OutputSource::File => {
+            within_limit(bytes.len(), OUTPUT_FILE)?;
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            match serde_json::from_slice::<Json>(bytes) {
+                Ok(value) => Ok(Some(value.to_string())),
+                Err(_plain_text) => Ok(Some(as_text(bytes))),
+            }
+        }
+        OutputSource::Text => {
+            within_limit(bytes.len(), STANDARD_OUTPUT)?;
+            Ok(Some(as_text(bytes)))
         }
         OutputSource::Lines => {
-            discard(file);
-            within_limit(stdout.len(), "its standard output")?;
-            let text = String::from_utf8_lossy(stdout).replace('\0', "\u{fffd}");
+            within_limit(bytes.len(), STANDARD_OUTPUT)?;
+            let text = String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
             let lines = text.lines().collect::<Json>().to_string();
             within_limit(lines.len(), "the list of its lines")?;
             Ok(Some(lines))
         }
         OutputSource::Json => {
-            discard(file);
-            within_limit(stdout.len(), "its standard output")?;
-            let value: Json = serde_json::from_slice(stdout).map_err(|error| {
+            within_limit(bytes.len(), STANDARD_OUTPUT)?;
+            let value: Json = serde_json::from_slice(bytes).map_err(|error| {
                 format!("`output = \"json\"`, and its standard output is not JSON: {error}")
             })?;
             Ok(Some(value.to_string()))
@@ -67,7 +88,6 @@ pub(super) fn discard(file: &Path) {
 /// Takes the output from the job's file. Without a file there is no output. A file that can't be read fails the attempt,
 /// because the output would be missing without notice. If the system lacks resources to read it, the file stays.
 fn take_file(file: &Path) -> Result<Option<String>, OutputError> {
-    const WHAT: &str = "the file WINDLASS_OUTPUT";
     let read = read_regular(file, Links::Refuse, OUTPUT_MAX_BYTES as u64);
     if let Err(ReadError::Io(error)) = &read
         && let Some(errno) = shortage(error)
@@ -78,19 +98,13 @@ fn take_file(file: &Path) -> Result<Option<String>, OutputError> {
     let bytes = match read {
         Ok(bytes) => bytes,
         Err(error) if error.is_absent() => return Ok(None),
-        Err(ReadError::TooLarge { .. }) => return Err(too_large(WHAT).into()),
+        Err(ReadError::TooLarge { .. }) => return Err(too_large(OUTPUT_FILE).into()),
         Err(error @ ReadError::NotRegular(_)) => {
-            return Err(format!("{WHAT} {error}: write the value into it").into());
+            return Err(format!("{OUTPUT_FILE} {error}: write the value into it").into());
         }
-        Err(error @ ReadError::Io(_)) => return Err(format!("{WHAT} {error}").into()),
+        Err(error @ ReadError::Io(_)) => return Err(format!("{OUTPUT_FILE} {error}").into()),
     };
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    match serde_json::from_slice::<Json>(&bytes) {
-        Ok(value) => Ok(Some(value.to_string())),
-        Err(_plain_text) => Ok(Some(as_text(&bytes))),
-    }
+    Ok(of_bytes(OutputSource::File, &bytes)?)
 }
 
 fn within_limit(bytes: usize, what: &str) -> Result<(), String> {

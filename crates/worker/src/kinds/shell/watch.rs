@@ -258,17 +258,7 @@ impl Watch<'_> {
     }
 
     fn terminate(&mut self, cause: StopCause, now_ms: i64) {
-        let why = match cause {
-            StopCause::Cancelled => "cancelled".to_owned(),
-            StopCause::TimedOut => match self.attempt.job().timeout_ms {
-                Some(timeout_ms) => format!("timed out after {}", seconds(timeout_ms)),
-                None => "timed out".to_owned(),
-            },
-            StopCause::PastDeadline => "not over at its deadline".to_owned(),
-            StopCause::Leaving => "stopped with its worker".to_owned(),
-            StopCause::Fenced => "stopped: its worker lost the lease".to_owned(),
-            StopCause::Killed => "cancelled at once".to_owned(),
-        };
+        let why = why_stopped(cause, self.attempt.job().timeout_ms);
         let (signal, name, phase) = if cause == StopCause::Killed || self.attempt.stop().is_fenced() {
             // Another worker may start the job of a fenced attempt at this moment, so there is no time to end.
             (Signal::KILL, "SIGKILL", Phase::Killed)
@@ -284,6 +274,21 @@ impl Watch<'_> {
 
     fn log(&self, text: impl Into<String>) {
         self.attempt.log(LogStream::Engine, text);
+    }
+}
+
+/// Why a process is stopped, for people.
+pub(super) fn why_stopped(cause: StopCause, timeout_ms: Option<i64>) -> String {
+    match cause {
+        StopCause::Cancelled => "cancelled".to_owned(),
+        StopCause::TimedOut => match timeout_ms {
+            Some(timeout_ms) => format!("timed out after {}", seconds(timeout_ms)),
+            None => "timed out".to_owned(),
+        },
+        StopCause::PastDeadline => "not over at its deadline".to_owned(),
+        StopCause::Leaving => "stopped with its worker".to_owned(),
+        StopCause::Fenced => "stopped: its worker lost the lease".to_owned(),
+        StopCause::Killed => "cancelled at once".to_owned(),
     }
 }
 

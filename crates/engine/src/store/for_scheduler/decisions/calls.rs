@@ -7,17 +7,20 @@ use serde_json::Value as Json;
 use windlass_workflow::Workflow;
 
 use super::WaitingJob;
-use crate::decide::EndWithoutAttempt;
 use crate::decide::call::Call;
+use crate::decide::{Control, EndWithoutAttempt, Then};
+use crate::store::finish::locks::lock_runs;
+use crate::store::json_ids;
 use crate::store::registrations::versions::definition;
 use crate::store::runs::prepared::PreparedRun;
 use crate::store::runs::read_context;
+use crate::store::runs::retry::{RetrySelection, retry_locked};
 use crate::store::runs::submit::{NewRun, ParentJob, insert};
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, UpdateReturning, Value, all_updated, one};
+use windlass_db::{Connection, UpdateReturning, Value, Writers, all, all_updated, first, one};
 use windlass_system::random::Random;
 
-/// How many child runs a run may have, over all depths.
+/// How many child runs a run may have, over all depths, if no `limit` of a `for_each` says more.
 pub(super) const CHILDREN_MAX: i64 = 10_000;
 /// After it has prepared runs with so many jobs, a transaction leaves the other jobs to the next one.
 const TRANSACTION_JOBS_MAX: usize = 5_000;
@@ -75,8 +78,9 @@ impl CalledWorkflows<'_> {
         let failed =
             |reason: String| Ok(Err(EndWithoutAttempt::failed(format!("no run was started: {reason}"))));
         let root_run_id = job.caller.root_run_id.unwrap_or(run_id);
-        if self.children_of(connection, root_run_id)? >= CHILDREN_MAX {
-            return failed(format!("run {root_run_id} has {CHILDREN_MAX} child runs, which is the limit"));
+        let children = self.children_of(connection, root_run_id)?;
+        if children >= CHILDREN_MAX && children >= children_max(connection, job)? {
+            return failed(format!("run {root_run_id} has {children} child runs, which is the limit"));
         }
         let Some(workflow) = self.workflow(connection, run_id, call.workflow)? else {
             return failed("the definition of its run does not have the workflow".to_owned());
@@ -145,6 +149,23 @@ impl CalledWorkflows<'_> {
     }
 }
 
+/// How many child runs there may be: an item may raise it by the `limit` of its `for_each`.
+fn children_max(connection: &mut dyn Connection, job: &WaitingJob) -> Result<i64> {
+    let control = first(
+        connection,
+        "SELECT groups.control FROM jobs
+         JOIN jobs AS groups ON {by groups.id = jobs.group_id}
+         WHERE jobs.id = $1 AND jobs.group_id IS NOT NULL",
+        &[job.id.into()],
+        |row| row.lossy_text(0),
+    )?;
+    let control = control.flatten().and_then(|control| serde_json::from_str::<Control>(&control).ok());
+    Ok(match control.and_then(|control| control.then) {
+        Some(Then::ForEach(group)) => CHILDREN_MAX.max(group.for_each.limit),
+        Some(Then::Call(_) | Then::Sleep(_) | Then::WaitFor(_) | Then::Approval(_)) | None => CHILDREN_MAX,
+    })
+}
+
 /// Lets jobs wait for the runs that they start.
 static START_CALLS: UpdateReturning = UpdateReturning {
     table: "jobs",
@@ -175,6 +196,54 @@ pub(super) fn start_calls(
         all_updated(connection, &START_CALLS, &[Value::rows(&news), now_ms.into()], |row| row.integer(0))?;
     for child in children.iter().filter(|child| started.contains(&child.parent.job_id)) {
         insert(connection, &child.run, &child.prepared, Some(&child.parent), now_ms)?;
+    }
+    Ok(())
+}
+
+/// Locks the runs of these jobs, and those that they retry, in the order of ids.
+pub(super) fn lock_runs_of_callers(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<()> {
+    if connection.capabilities().writers == Writers::OneAtATime {
+        return Ok(());
+    }
+    let run_ids = all(
+        connection,
+        "SELECT run_id FROM jobs WHERE id {in $1}
+         UNION
+         SELECT runs.id FROM jobs
+         JOIN runs ON {by runs.parent_job_id = jobs.id} AND {by runs.parent_attempt = jobs.attempt}
+         WHERE jobs.id {in $1} AND runs.parent_job_id IS NOT NULL AND {guard runs.call_open = 2}",
+        &[(&json_ids(job_ids)).into()],
+        |row| row.optional_integer(0),
+    )?;
+    lock_runs(connection, run_ids.into_iter().flatten().collect())
+}
+
+/// The last run of a job, if a retry has chosen it.
+pub(super) fn run_to_retry(connection: &mut dyn Connection, job: &WaitingJob) -> Result<Option<i64>> {
+    first(
+        connection,
+        "SELECT id FROM runs
+         WHERE parent_job_id IS NOT NULL AND parent_job_id = $1 AND parent_attempt = $2 AND call_open = 2",
+        &[job.id.into(), job.caller.attempt.into()],
+        |row| row.integer(0),
+    )
+}
+
+/// Retries what failed in the last run of a job, which waits for the end of that run again.
+pub(super) fn retry_in_place(
+    connection: &mut dyn Connection,
+    job_id: i64,
+    child_id: i64,
+    now_ms: i64,
+) -> Result<()> {
+    let waits = connection.execute(
+        "UPDATE jobs SET waits_for = 'run', started_at = $2, updated_at = $2
+         WHERE id = $1 AND {guard status = 'WAITING'} AND waits_for = 'decision'",
+        &[job_id.into(), now_ms.into()],
+    )?;
+    if waits == 1 {
+        retry_locked(connection, child_id, &RetrySelection::Failed, now_ms)?;
+        connection.execute("UPDATE runs SET call_open = 1 WHERE id = $1", &[child_id.into()])?;
     }
     Ok(())
 }

@@ -4,9 +4,10 @@ use serde_json::Value as Json;
 use windlass_workflow::Expression;
 
 use super::WaitingJob;
-use super::calls::{CalledWorkflows, NewChild};
+use super::calls::{CalledWorkflows, NewChild, run_to_retry};
 use super::for_each::TRANSACTION_ITEMS_MAX;
 use super::wait::find_event;
+use crate::decide::call::Call;
 use crate::decide::{
     Decision, EndWithoutAttempt, Then, Wait, begin_sleeping, decide_approval, decide_by_condition,
     decide_by_parents, decide_wait_for, expand,
@@ -43,6 +44,8 @@ impl Reading<'_> {
 pub(super) enum Decided {
     Only(Decision),
     Call(Box<NewChild>),
+    /// The job's last run is retried.
+    Again(i64),
 }
 
 /// Decides about a job.
@@ -92,16 +95,7 @@ pub(super) fn decide(
                 Err(reason) => failed(reason),
             }
         }
-        Some(Then::Call(call)) => match read_values_of(connection, job, run_id, "`params`", uses, reading)? {
-            Ok(values) => {
-                let child = reading.called.prepare(connection, job, run_id, call, &values)?;
-                Ok(child.map_or_else(
-                    |end| Decided::Only(Decision::End(end)),
-                    |child| Decided::Call(Box::new(child)),
-                ))
-            }
-            Err(reason) => failed(reason),
-        },
+        Some(Then::Call(call)) => call_workflow(connection, job, run_id, call, uses, reading),
         Some(Then::Sleep(_)) if job.has_begun => only(Decision::Done { output: None }),
         Some(Then::Sleep(sleep)) => {
             match read_values_of(connection, job, run_id, "`sleep`", uses, reading)? {
@@ -150,6 +144,28 @@ pub(super) fn decide(
             };
             only(decide_approval(approval, wait, now_ms))
         }
+    }
+}
+
+/// Decides about a job that calls a workflow: it starts a run, or goes on with the one that a retry has chosen.
+fn call_workflow(
+    connection: &mut dyn Connection,
+    job: &WaitingJob,
+    run_id: i64,
+    call: &Call,
+    uses: &[String],
+    reading: &mut Reading<'_>,
+) -> Result<Decided> {
+    if let Some(child_id) = run_to_retry(connection, job)? {
+        return Ok(Decided::Again(child_id));
+    }
+    match read_values_of(connection, job, run_id, "`params`", uses, reading)? {
+        Ok(values) => {
+            let child = reading.called.prepare(connection, job, run_id, call, &values)?;
+            Ok(child
+                .map_or_else(|end| Decided::Only(Decision::End(end)), |child| Decided::Call(Box::new(child))))
+        }
+        Err(reason) => Ok(Decided::Only(Decision::End(EndWithoutAttempt::failed(reason)))),
     }
 }
 

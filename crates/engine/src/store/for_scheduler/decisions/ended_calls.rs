@@ -226,14 +226,19 @@ static END_CALLS: UpdateReturning = UpdateReturning {
     set: &[
         (
             "status",
-            "CASE WHEN jobs.cancel_requested_at IS NOT NULL AND news.status = 'SCHEDULED'
-                  THEN 'CANCELLED' ELSE news.status END",
+            "CASE WHEN jobs.cancel_requested_at IS NOT NULL AND news.status IN ('SCHEDULED', 'CANCELLED')
+                  THEN CASE WHEN jobs.deadline_at <= jobs.cancel_requested_at THEN 'FAILED' ELSE 'CANCELLED' END
+                  ELSE news.status END",
         ),
         ("waits_for", "NULL"),
         ("failures", "news.failures"),
         ("execute_after", "coalesce($2 + news.delay_ms, jobs.execute_after)"),
         ("delay_ms", "news.delay_ms"),
-        ("last_error", "news.last_error"),
+        (
+            "last_error",
+            "CASE WHEN jobs.deadline_at <= jobs.cancel_requested_at AND news.status <> 'SUCCESSFUL'
+                  THEN 'it was not over at its deadline: ' || news.last_error ELSE news.last_error END",
+        ),
         ("output", "news.output"),
         ("updated_at", "$2"),
         (

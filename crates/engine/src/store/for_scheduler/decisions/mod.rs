@@ -20,12 +20,11 @@ use crate::store::claim::ready::release;
 use crate::store::claim::take::start_runs;
 use crate::store::events::lock_events;
 use crate::store::evidence::Evidence;
-use crate::store::finish::locks::lock_runs_of;
 use crate::store::finish::propagation::{Belonging, Ended, propagate};
 use crate::store::finish::slots::admit;
 use crate::store::{ForScheduler, json_ids};
 use crate::values::Item;
-use calls::{CalledWorkflows, Caller, NewChild, start_calls};
+use calls::{CalledWorkflows, Caller, NewChild, lock_runs_of_callers, retry_in_place, start_calls};
 use decide::{Decided, Reading, decide};
 use for_each::insert_items;
 use parents::read_parents;
@@ -91,7 +90,7 @@ impl ForScheduler<'_> {
             if has_event_waits {
                 lock_events(connection)?;
             }
-            lock_runs_of(connection, &waiting)?;
+            lock_runs_of_callers(connection, &waiting)?;
             let jobs = read_waiting(connection, &waiting)?;
             let mut reading = Reading { bytes: 0, items: 0, called: CalledWorkflows::new(&random) };
             let mut decisions = Vec::new();
@@ -160,11 +159,16 @@ fn carry_out(
 ) -> Result<()> {
     let (mut go_on, mut ends, mut sleepers, mut waits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut children, mut refused): (Vec<&NewChild>, _) = (Vec::new(), Vec::new());
+    deadline::begin(connection, &deadlines_of(decisions), now_ms)?;
     for (job, decided) in decisions {
         let decision = match decided {
             Decided::Only(decision) => decision,
             Decided::Call(child) => {
                 children.push(child);
+                continue;
+            }
+            Decided::Again(child_id) => {
+                retry_in_place(connection, job.id, *child_id, now_ms)?;
                 continue;
             }
         };
@@ -204,7 +208,6 @@ fn carry_out(
     }));
     // The first decision of a run starts it, as a first claim does.
     start_runs(connection, decisions.iter().filter_map(|(job, _decision)| job.run_id).collect(), now_ms)?;
-    deadline::begin(connection, &deadlines_of(decisions), now_ms)?;
     let keys = let_go_on(connection, &go_on, now_ms)?;
     admit(connection, &keys, now_ms)?;
     begin_sleeps(connection, &sleepers, now_ms)?;
@@ -219,7 +222,12 @@ fn carry_out(
 
 /// The jobs that go on and have a deadline, each with its duration.
 fn deadlines_of(decisions: &[(&WaitingJob, Decided)]) -> Vec<(i64, i64)> {
-    let goes_on = |decided: &Decided| matches!(decided, Decided::Only(Decision::GoOn));
+    let goes_on = |decided: &Decided| match decided {
+        Decided::Only(Decision::GoOn | Decision::Expand(_)) | Decided::Call(_) | Decided::Again(_) => true,
+        Decided::Only(
+            Decision::Sleep { .. } | Decision::Wait(_) | Decision::Done { .. } | Decision::End(_),
+        ) => false,
+    };
     let going_on = decisions.iter().filter(|(_job, decided)| goes_on(decided));
     let deadline =
         |(job, _decided): &(&WaitingJob, Decided)| Some((job.id, job.control.as_ref().ok()?.deadline_ms?));

@@ -1,6 +1,8 @@
 //! Jobs that call workflows: the runs that they start, and what the ends of these make of the jobs.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod items;
+#[path = "../support/mod.rs"]
 mod support;
 
 use serde_json::{Value as Json, json};
