@@ -1,9 +1,10 @@
-//! What the conditions of a job make of the end of an attempt: `skip_if`, `success_if` and `retry.if`, asked in this order.
+//! What the conditions of a job make of the end of an attempt: `skip_if`, `success_if`, `repeat.until` and `retry.if`, asked
+//! in this order.
 //! Pure: the one who has the result reads the values, asks here, and writes what follows.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
-use windlass_workflow::{Expression, Job};
+use windlass_workflow::{Expression, Job, Repetition};
 
 use crate::transition::{Outcome, Repeat, RetryState};
 
@@ -20,10 +21,21 @@ pub struct EndConditions {
     /// A failed attempt is repeated only if this holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_if: Option<Expression>,
+    /// A job that succeeds is executed again until a condition holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Box<Repetition>>,
+    /// How many rounds have ended so. It changes with each round, and a retry of the run sets it to 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rounds: i64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// The names of the conditions in the JSON.
-const NAMES: [&str; 3] = ["skip_if", "success_if", "retry_if"];
+const NAMES: [&str; 4] = ["skip_if", "success_if", "retry_if", "repeat"];
 
 /// What a handler found at the end of its work, for the conditions.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +61,8 @@ impl EndConditions {
             skip_if: job.skip_if.clone(),
             success_if: job.success_if.clone(),
             retry_if: job.retry.condition.clone(),
+            repeat: job.repeat.clone(),
+            rounds: 0,
         }
     }
 
@@ -70,7 +84,9 @@ impl EndConditions {
     #[must_use]
     pub fn jobs_read(&self) -> Vec<String> {
         let all = [&self.skip_if, &self.success_if, &self.retry_if].into_iter().flatten();
-        let mut names: Vec<String> = all.flat_map(Expression::reads).map(|read| read.job).collect();
+        let until = self.repeat.as_ref().map(|repeat| &repeat.until);
+        let mut names: Vec<String> =
+            all.chain(until).flat_map(Expression::reads).map(|read| read.job).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -79,7 +95,7 @@ impl EndConditions {
     /// Whether a condition is asked about this outcome. `result` says whether the handler came to a result.
     #[must_use]
     pub fn are_asked(&self, retry_state: &RetryState, outcome: &Outcome, has_result: bool) -> bool {
-        let is_about_result = self.skip_if.is_some() || self.success_if.is_some();
+        let is_about_result = self.skip_if.is_some() || self.success_if.is_some() || self.repeat.is_some();
         match outcome {
             Outcome::Successful { .. } => is_about_result && has_result,
             Outcome::Failed { repeat, .. } => {
@@ -87,6 +103,7 @@ impl EndConditions {
             }
             Outcome::TimedOut { repeat, .. } => self.asks_retry(retry_state, *repeat),
             Outcome::Skipped { .. }
+            | Outcome::Again { .. }
             | Outcome::Cancelled { .. }
             | Outcome::Interrupted { .. }
             | Outcome::Unstarted
@@ -115,7 +132,7 @@ impl EndConditions {
         let values = with_names(values, retry_state.attempt, is_timeout, result);
         let judged = match (outcome, result) {
             (outcome @ (Outcome::Successful { .. } | Outcome::Failed { .. }), Some(result)) => {
-                self.judge_result(outcome, result, &values)
+                self.judge_round(self.judge_result(outcome, result, &values), &values)
             }
             (outcome, _) => outcome,
         };
@@ -149,11 +166,31 @@ impl EndConditions {
         }
     }
 
+    /// Asks whether a success is the last round.
+    fn judge_round(&self, outcome: Outcome, values: &Json) -> Outcome {
+        let (Outcome::Successful { .. }, Some(repeat)) = (&outcome, &self.repeat) else { return outcome };
+        let rounds = self.rounds.saturating_add(1);
+        match repeat.until.holds(values) {
+            Ok(true) => outcome,
+            Ok(false) if rounds >= repeat.max => {
+                let error = format!("not so after {rounds} rounds: {}", repeat.until.text());
+                Outcome::Failed { error, repeat: Repeat::Pointless }
+            }
+            Ok(false) => {
+                let reason =
+                    format!("not so after {rounds} of {} rounds: {}", repeat.max, repeat.until.text());
+                Outcome::Again { rounds, wait_ms: repeat.every_ms, reason }
+            }
+            Err(error) => undecided(outcome, "repeat.until", &error.to_string()),
+        }
+    }
+
     fn judge_retry(&self, retry_state: &RetryState, outcome: Outcome, values: &Json) -> Outcome {
         let repeat = match &outcome {
             Outcome::Failed { repeat, .. } | Outcome::TimedOut { repeat, .. } => *repeat,
             Outcome::Successful { .. }
             | Outcome::Skipped { .. }
+            | Outcome::Again { .. }
             | Outcome::Cancelled { .. }
             | Outcome::Interrupted { .. }
             | Outcome::Unstarted
@@ -209,6 +246,7 @@ fn for_good(outcome: Outcome, reason: &str) -> Outcome {
         Outcome::TimedOut { error, .. } => Outcome::TimedOut { error: format!("{error}; {reason}"), repeat },
         Outcome::Successful { .. }
         | Outcome::Skipped { .. }
+        | Outcome::Again { .. }
         | Outcome::Cancelled { .. }
         | Outcome::Interrupted { .. }
         | Outcome::Unstarted
@@ -244,6 +282,7 @@ mod tests {
             skip_if: condition(skip_if),
             success_if: condition(success_if),
             retry_if: condition(retry_if),
+            ..EndConditions::default()
         }
     }
 
@@ -346,6 +385,39 @@ mod tests {
             assert!(error.starts_with(reason), "{error}");
             assert_eq!(repeat, Repeat::Pointless);
         }
+    }
+
+    #[test]
+    fn a_job_that_repeats_has_rounds_until_its_condition_holds() {
+        let repeat = |rounds, retry_if: &str| {
+            let until = Expression::parse("output.state == 'done'").expect("an expression");
+            let repeat = Some(Box::new(Repetition { until, every_ms: 30_000, max: 3 }));
+            EndConditions { repeat, rounds, ..conditions("exit_code == 99", "exit_code < 3", retry_if) }
+        };
+        let output = Some("{\"state\": \"waits\"}");
+        let again = |rounds| Outcome::Again {
+            rounds,
+            wait_ms: 30_000,
+            reason: format!("not so after {rounds} of 3 rounds: output.state == 'done'"),
+        };
+        assert_eq!(judged(&repeat(0, ""), 0, ended(Some(0), None, output)), again(1));
+        assert_eq!(judged(&repeat(1, "false"), 0, ended(Some(2), None, output)), again(2), "a success");
+        let last = judged(&repeat(2, ""), 0, ended(Some(0), None, output));
+        assert_eq!(last, for_good("not so after 3 rounds: output.state == 'done'"));
+        let done = Some("{\"state\": \"done\"}");
+        let success = Outcome::Successful { output: done.map(str::to_owned) };
+        assert_eq!(judged(&repeat(2, ""), 0, ended(Some(0), None, done)), success);
+        assert_eq!(judged(&repeat(0, ""), 0, ended(Some(3), None, done)), failed("it failed"));
+        let skipped = judged(&repeat(0, ""), 0, ended(Some(99), None, done));
+        assert!(matches!(skipped, Outcome::Skipped { .. }));
+        let Outcome::Failed { error, repeat } = judged(&repeat(0, ""), 0, ended(Some(0), None, None)) else {
+            panic!("it could be decided")
+        };
+        assert!(
+            error.starts_with("`repeat.until` could not be decided: `output.state == 'done'`: "),
+            "{error}"
+        );
+        assert_eq!(repeat, Repeat::Pointless);
     }
 
     #[test]

@@ -25,6 +25,15 @@ pub enum Outcome {
         /// Why, for people.
         reason: String,
     },
+    /// It succeeded, and `repeat.until` does not hold yet: another round follows.
+    Again {
+        /// How many rounds there were, with this one.
+        rounds: i64,
+        /// The pause before the next round, in milliseconds.
+        wait_ms: i64,
+        /// Why there is another round, for people.
+        reason: String,
+    },
     /// It was stopped at its timeout.
     TimedOut {
         /// What was done to stop it.
@@ -61,6 +70,7 @@ impl Outcome {
             Outcome::Successful { .. }
             | Outcome::Failed { .. }
             | Outcome::Skipped { .. }
+            | Outcome::Again { .. }
             | Outcome::TimedOut { .. }
             | Outcome::Cancelled { .. }
             | Outcome::Interrupted { .. } => true,
@@ -181,6 +191,8 @@ pub struct Transition {
     pub output: Option<String>,
     /// How the attempt is recorded, if it did not succeed.
     pub record: Option<AttemptOutcome>,
+    /// The rounds so far, if the attempt was a round and another one follows.
+    pub rounds: Option<i64>,
 }
 
 /// How an attempt that did not succeed is recorded.
@@ -221,6 +233,7 @@ pub fn after_attempt(retry_state: &RetryState, outcome: Outcome, chance: f64) ->
         last_error: None,
         output: None,
         record: None,
+        rounds: None,
     };
     match outcome {
         Outcome::Successful { output } => Transition { output, ..stay(JobStatus::Successful) },
@@ -228,6 +241,15 @@ pub fn after_attempt(retry_state: &RetryState, outcome: Outcome, chance: f64) ->
             after_failure(retry_state, stay(JobStatus::Failed), error, AttemptOutcome::Failed, repeat, chance)
         }
         Outcome::Skipped { reason } => Transition { last_error: Some(reason), ..stay(JobStatus::Skipped) },
+        // A round that succeeded says that the job can do its work, so the next one has all its attempts.
+        Outcome::Again { rounds, wait_ms, reason } => Transition {
+            failures: 0,
+            interruptions: 0,
+            delay_ms: Some(wait_ms.clamp(0, DELAY_MAX_MS)),
+            last_error: Some(reason),
+            rounds: Some(rounds),
+            ..stay(JobStatus::Scheduled)
+        },
         Outcome::TimedOut { error, repeat } => after_failure(
             retry_state,
             stay(JobStatus::Failed),
@@ -361,6 +383,16 @@ mod tests {
         assert_eq!((given_up.status, given_up.failures), (JobStatus::Failed, 3));
         let pointless = after_attempt(&retry_state(), failed(Repeat::Pointless), 0.5);
         assert_eq!((pointless.status, pointless.delay_ms), (JobStatus::Failed, None));
+    }
+
+    #[test]
+    fn a_round_is_followed_by_the_next_with_all_its_attempts() {
+        let outcome = Outcome::Again { rounds: 7, wait_ms: 30_000, reason: "not yet".to_owned() };
+        let round = after_attempt(&RetryState { failures: 2, ..retry_state() }, outcome, 0.5);
+        assert_eq!((round.status, round.delay_ms), (JobStatus::Scheduled, Some(30_000)));
+        assert_eq!((round.attempt, round.failures, round.interruptions), (3, 0, 0));
+        assert_eq!((round.rounds, round.record), (Some(7), None));
+        assert_eq!(after_attempt(&retry_state(), failed(Repeat::Allowed), 0.5).rounds, None);
     }
 
     #[test]

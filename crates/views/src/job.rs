@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::store::{Attempt, Job};
+use windlass_engine::store::{Attempt, Job, Rounds};
 use windlass_engine::{Result, Store, WaitsFor};
 
 use windlass_workflow::model::RunHandler;
@@ -109,15 +109,19 @@ pub struct InspectedJob {
     #[serde(flatten)]
     job: JobView,
     payload: Value,
+    rounds: Option<i64>,
+    max_rounds: Option<i64>,
     attempts: Vec<AttemptView>,
 }
 
 impl InspectedJob {
     /// `needs` are the names of the jobs that the job needs.
-    pub fn new(job: &Job, needs: Vec<String>, attempts: &[Attempt]) -> InspectedJob {
+    pub fn new(job: &Job, needs: Vec<String>, rounds: Option<&Rounds>, attempts: &[Attempt]) -> InspectedJob {
         InspectedJob {
             job: JobView::new(job, needs),
             payload: json(&job.payload),
+            rounds: rounds.map(|rounds| rounds.ended),
+            max_rounds: rounds.map(|rounds| rounds.max),
             attempts: attempts.iter().map(AttemptView::new).collect(),
         }
     }

@@ -28,6 +28,7 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
     match reason {
         Reason::WaitsForParents(_) => "waits_for_parents",
         Reason::WaitsForTime { .. } => "waits_for_time",
+        Reason::WaitsForRound { .. } => "waits_for_round",
         Reason::Sleeps { .. } => "sleeps",
         Reason::NoScheduler => "no_scheduler",
         Reason::QueuePaused(_) => "queue_paused",

@@ -56,6 +56,7 @@ impl Job {
             deadline_ms: None,
             success_if: None,
             skip_if: None,
+            repeat: None,
             secrets: Vec::new(),
             queue: DEFAULT_QUEUE.to_owned(),
             priority: 0,

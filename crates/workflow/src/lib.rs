@@ -52,7 +52,7 @@ pub use format::format as format_toml;
 pub use graph::Graph;
 pub use kinds::Action;
 pub use lower::{parse, parse_accepting};
-pub use model::{Job, OnInterrupt, Retry, RunHandler, When, Workflow};
+pub use model::{Job, OnInterrupt, Repetition, Retry, RunHandler, When, Workflow};
 pub use names::{check_event_name, check_schedule_name};
 pub use params::{Param, ParamKind};
 pub use report::{Colour, Diagnostic, Report};

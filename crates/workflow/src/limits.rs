@@ -27,6 +27,10 @@ pub const INCLUDED_FILES: usize = 16;
 pub const INCLUDE_DEPTH: usize = 4;
 /// The largest size of an included file in bytes.
 pub const INCLUDED_BYTES: usize = 1024 * 1024;
+/// The largest `max` of a `repeat`: how many rounds a job may have.
+pub const ROUNDS: i64 = 1_000_000;
+/// The default of `repeat.max`.
+pub const ROUNDS_DEFAULT: i64 = 1_000;
 /// The largest number of tags of a workflow.
 pub const TAGS: usize = 16;
 /// The largest size of a tag in bytes.

@@ -310,6 +310,9 @@ pub struct Job {
     /// When this holds at the end of an attempt, the job is SKIPPED. It is asked before `success_if`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_if: Option<Expression>,
+    /// A job that succeeds is executed again until this holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Box<Repetition>>,
     /// The names of the secrets that the job gets as variables, sorted, without duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
@@ -368,6 +371,17 @@ impl Default for Retry {
             condition: None,
         }
     }
+}
+
+/// How a job that succeeds is executed again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repetition {
+    /// The job is SUCCESSFUL when this holds at the end of a round (`repeat.until`).
+    pub until: Expression,
+    /// The pause after a round, in milliseconds.
+    pub every_ms: i64,
+    /// How many rounds there may be, at least 1. After the last one the job fails.
+    pub max: i64,
 }
 
 /// What happens to a job whose worker died.

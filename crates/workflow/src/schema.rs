@@ -57,6 +57,7 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
         Table::ForEach => Some(one_of(&["in", "matrix"])),
         Table::WaitFor => Some(json!({ "required": ["event"] })),
         Table::Approval => Some(json!({ "required": ["prompt"] })),
+        Table::Repeat => Some(json!({ "required": ["until", "every"] })),
         Table::Auth => Some(one_of(&["bearer", "basic"])),
         Table::Secret => has("env").then(|| at_most_one(&["env", "file", "command"])),
         Table::Param | Table::Defaults | Table::Retry | Table::Concurrency | Table::Sleep => None,

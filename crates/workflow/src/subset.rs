@@ -70,7 +70,14 @@ impl Workflow {
 /// The names of the jobs that the expressions of a job read.
 fn reads(job: &Job) -> Vec<String> {
     let expressions = [&job.condition, &job.success_if, &job.skip_if, &job.retry.condition];
-    expressions.into_iter().flatten().flat_map(|expression| expression.reads()).map(|read| read.job).collect()
+    let until = job.repeat.as_ref().map(|repeat| &repeat.until);
+    expressions
+        .into_iter()
+        .flatten()
+        .chain(until)
+        .flat_map(|expression| expression.reads())
+        .map(|read| read.job)
+        .collect()
 }
 
 /// The job in a list that has only the kept jobs.

@@ -37,6 +37,7 @@ fn file_with(table: Table, entry: &str) -> String {
         }
         Table::Job => job(&format!(", {entry}")),
         Table::Retry => job(&format!(", \"retry\": {{{entry}}}")),
+        Table::Repeat => job(&format!(", \"repeat\": {{{entry}}}")),
         Table::Concurrency => job(&format!(", \"concurrency\": {{{entry}}}")),
         Table::ForEach => job(&format!(", \"for_each\": {{{entry}}}")),
         Table::Http => format!("{{\"jobs\": {{\"a\": {{\"http\": {{{entry}}}}}}}}}"),
@@ -86,6 +87,7 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
         Table::Schedule => ("schedules.md", "## Keys of a schedule\n"),
         Table::Defaults | Table::Job => ("workflow-file.md", "## Keys of a job\n"),
         Table::Retry => ("workflow-file.md", "## Keys of `retry`\n"),
+        Table::Repeat => ("waiting.md", "## Keys of `repeat`\n"),
         Table::Concurrency => ("workflow-file.md", "## Keys of `concurrency`\n"),
         Table::ForEach => ("for-each.md", "## Keys of `for_each`\n"),
         Table::Http => ("http.md", "## Keys of `http`\n"),
@@ -110,6 +112,7 @@ fn the_guide_has_every_key_and_no_other() {
         Table::Schedule,
         Table::Job,
         Table::Retry,
+        Table::Repeat,
         Table::Concurrency,
         Table::ForEach,
         Table::Http,

@@ -6,7 +6,8 @@ use windlass_workflow::kinds::check_payload;
 use windlass_workflow::kinds::shell::{EnvFile, IfMissing, OutputSource, Payload, Shell};
 use windlass_workflow::model::{DEFAULT_HANDLER_TIMEOUT_MS, Secret, SecretSource};
 use windlass_workflow::{
-    Accepted, Expression, Job, Retry, RunHandler, Source, Support, When, Workflow, parse, parse_accepting,
+    Accepted, Expression, Job, Repetition, Retry, RunHandler, Source, Support, When, Workflow, parse,
+    parse_accepting,
 };
 
 const FILE: &str = r#"
@@ -196,6 +197,10 @@ const FEATURES: &[(Table, &str, Change)] = &[
     (Table::Job, "if", |w| w.jobs[1].condition = expression("true")),
     (Table::Job, "success_if", |w| w.jobs[1].success_if = expression("true")),
     (Table::Job, "skip_if", |w| w.jobs[1].skip_if = expression("true")),
+    (Table::Job, "repeat", |w| {
+        let until = expression("true").unwrap();
+        w.jobs[1].repeat = Some(Box::new(Repetition { until, every_ms: 1, max: 1 }));
+    }),
     (Table::Retry, "if", |w| {
         w.jobs[1].retry = Retry { max_attempts: 2, condition: expression("true"), ..Retry::default() };
     }),

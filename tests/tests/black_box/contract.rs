@@ -50,7 +50,7 @@ const RUN_KEYS: [&str; 21] = [
     "jobs",
 ];
 
-const JOB_KEYS: [&str; 31] = [
+const JOB_KEYS: [&str; 33] = [
     "id",
     "run_id",
     "name",
@@ -81,6 +81,8 @@ const JOB_KEYS: [&str; 31] = [
     "last_error",
     "output",
     "payload",
+    "rounds",
+    "max_rounds",
     "attempts",
 ];
 
@@ -92,7 +94,7 @@ fn json_has_the_documented_fields() {
     let inspected = sandbox.run(&["inspect", "1", "-o", "json"]).exited(0).json();
     assert_eq!(of_run, inspected, "`run -o json` and `inspect -o json` differ");
     assert_eq!(keys(&inspected), RUN_KEYS);
-    assert_eq!(keys(&inspected["jobs"][0]), JOB_KEYS[..JOB_KEYS.len() - 2]);
+    assert_eq!(keys(&inspected["jobs"][0]), JOB_KEYS[..JOB_KEYS.len() - 4]);
     assert_eq!(inspected["job_counts"]["total"], 3);
     assert_eq!(inspected["job_counts"]["skipped"], 1);
 

@@ -87,6 +87,13 @@ fn items_killed_at_random_moments() {
     assert_ends_as_undisturbed("items_killed_at_random_moments", ITEMS);
 }
 
+/// Jobs that call workflows, two deep and for each item, one of which fails. Whenever it is killed, it ends as an undisturbed run
+/// does, with the same child runs.
+#[test]
+fn calls_killed_at_random_moments() {
+    assert_ends_as_undisturbed("calls_killed_at_random_moments", CALLS);
+}
+
 /// Runs a workflow that fails, once undisturbed, and then several times with kills.
 fn assert_ends_as_undisturbed(name: &str, workflow: &str) {
     let seed = seed(name);
@@ -94,15 +101,12 @@ fn assert_ends_as_undisturbed(name: &str, workflow: &str) {
     sandbox.write("branches.toml", workflow);
     let outcome = sandbox.run(&["run", "branches.toml", "--threads", "4"]);
     outcome.exited(1);
-    let ends = |run: i64| {
-        let jobs = sandbox.tables().jobs_of(run);
-        jobs.into_iter().map(|(name, job)| (name, job.status)).collect::<Vec<_>>()
-    };
+    let ends = |run: i64| ends(&sandbox, run);
     let undisturbed = ends(1);
     let mut rng = round_rng(seed, 0);
     let rounds = number_from(ROUNDS_VARIABLE).unwrap_or(BRANCH_RUNS);
-    for run in 2..2 + i64::try_from(rounds).expect("a small number") {
-        sandbox.run(&["submit", "branches.toml"]).exited(0);
+    for _round in 0..rounds {
+        let run = submit(&sandbox, "branches.toml");
         for _kill in 0..3 {
             let mut engine = sandbox.spawn(&["resume", "--threads", "4"]);
             // This is no wait for a condition: the moment of the kill is random.
@@ -115,6 +119,18 @@ fn assert_ends_as_undisturbed(name: &str, workflow: &str) {
     }
     sandbox.run(&["db", "check"]).exited(0);
     assert_eq!(sandbox.leftovers(), [], "processes left behind");
+}
+
+/// The names and the ends of all jobs of a run and of the runs below it, with what they gave.
+fn ends(sandbox: &Sandbox, run: i64) -> Vec<(String, String, String, Option<String>)> {
+    let sql = format!(
+        "SELECT runs.workflow, jobs.name, jobs.status, jobs.output FROM jobs
+         JOIN runs ON runs.id = jobs.run_id WHERE runs.id = {run} OR runs.root_run_id = {run}"
+    );
+    let mut ends =
+        sandbox.tables().rows(&sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+    ends.sort_unstable();
+    ends
 }
 
 /// How many runs of the branches are killed.
@@ -141,6 +157,43 @@ const ITEMS: &str = r#"
     [finally.clean]
     for_each = "run.failed"
     command = ["test", "{{ item }}", "=", "check[2]"]
+"#;
+
+const CALLS: &str = r#"
+    name = "calls"
+    [workflows.load]
+    params = { n = { type = "integer" } }
+    outputs = { half = "jobs.halve.output", n = "params.n" }
+    [workflows.load.jobs.copy]
+    run = "sleep 0.02; test $WINDLASS_PARAM_N != 3"
+    [workflows.load.jobs.halve]
+    needs = ["copy"]
+    workflow = "halve"
+    params = { n = "{{ params.n }}" }
+    [workflows.load.finally.clean]
+    run = "sleep 0.01"
+    [workflows.halve]
+    params = { n = { type = "integer" } }
+    outputs = { half = "jobs.half.output" }
+    [workflows.halve.jobs.half]
+    run = "sleep 0.02; echo $((WINDLASS_PARAM_N / 2))"
+    output = "json"
+    [jobs.list]
+    run = "echo '[1, 2, 3, 4]'"
+    output = "json"
+    [jobs.each]
+    needs = ["list"]
+    for_each = { in = "jobs.list.output", max_parallel = 2 }
+    workflow = "load"
+    params = { n = "{{ item }}" }
+    allow_failure = true
+    [jobs.alone]
+    workflow = "halve"
+    params = { n = 9 }
+    [jobs.report]
+    needs = ["each", "alone"]
+    stdin = "{{ jobs.each.output }} {{ jobs.alone.output }}"
+    run = "cat; exit 1"
 "#;
 
 const BRANCHES: &str = r#"

@@ -56,6 +56,7 @@ fn every_example_is_valid_and_tested_here() {
         "git-report.toml",
         "http.toml",
         "include.toml",
+        "repeat.toml",
         "typed-params.json",
         "waiting.toml",
         "word-count.toml",

@@ -24,6 +24,7 @@ mod postgres_network;
 mod postgres_serve;
 mod processes;
 mod recovery;
+mod repeating;
 mod resources;
 mod schedules;
 mod scripts;

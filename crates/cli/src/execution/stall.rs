@@ -123,6 +123,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::WaitsForApproval { .. } => true,
         Reason::WaitsForParents(_)
         | Reason::WaitsForTime { .. }
+        | Reason::WaitsForRound { .. }
         | Reason::WaitsForRun { .. }
         | Reason::Sleeps { .. }
         | Reason::NoScheduler

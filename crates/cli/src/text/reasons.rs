@@ -21,6 +21,11 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::WaitsForTime { execute_after, failures } => {
             waits_for_time(*execute_after, *failures, job.max_attempts, now_ms)
         }
+        Reason::WaitsForRound { execute_after, round, max, until } => format!(
+            "Round {round} of at most {max} begins at {}; it repeats until {}.",
+            time::instant(*execute_after, now_ms),
+            headline(until, ERROR_COLUMNS)
+        ),
         Reason::Sleeps { until } => format!("It sleeps until {}.", time::instant(*until, now_ms)),
         Reason::NoScheduler if job.status == JobStatus::Waiting => {
             format!("No worker is alive to make it claimable; {}.", start_worker(job, global))

@@ -135,7 +135,7 @@ fn a_job_with_its_attempts() {
     bench.write("bad.toml", BAD);
     bench.windlass(&["run", "bad.toml"]).code(1);
     let job = bench.json(&["inspect", "1/load"]);
-    assert_fields(&job, &[&JOB[..], &["payload", "attempts"]].concat());
+    assert_fields(&job, &[&JOB[..], &["payload", "rounds", "max_rounds", "attempts"]].concat());
     let attempt = &job["attempts"][0];
     assert_fields(attempt, &["attempt", "outcome", "error", "worker_id", "started_at", "finished_at"]);
     assert_eq!(attempt["outcome"], "failed");

@@ -67,6 +67,7 @@ pub use jobs::attempts::Attempt;
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};
+pub use jobs::rounds::Rounds;
 pub use jobs::why::{Reason, Why};
 pub use logs::{LogLine, LogPosition, LogStream};
 pub use page::{Cursor, PAGE_MAX, Page, SEARCH_MAX, SEARCH_TEXT_MAX};

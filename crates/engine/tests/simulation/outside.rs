@@ -79,6 +79,7 @@ impl World {
             Outcome::Cancelled { .. } => "status = 'CANCELLED', last_error = 'stopped'".to_owned(),
             Outcome::Failed { .. }
             | Outcome::Skipped { .. }
+            | Outcome::Again { .. }
             | Outcome::TimedOut { .. }
             | Outcome::Interrupted { .. }
             | Outcome::Unstarted

@@ -22,6 +22,7 @@ fn explain_backstop(outcome: Outcome) -> Outcome {
         }
         Outcome::Successful { .. }
         | Outcome::Skipped { .. }
+        | Outcome::Again { .. }
         | Outcome::TimedOut { .. }
         | Outcome::Cancelled { .. }
         | Outcome::Interrupted { .. }
@@ -30,12 +31,12 @@ fn explain_backstop(outcome: Outcome) -> Outcome {
     }
 }
 
-/// A success stays a success, and a skipped job stays skipped. Only an attempt that was asked to stop may say that it did
+/// A success stays a success, also that of a round, and a skipped job stays skipped. Only an attempt that was asked to stop may say that it did
 /// not start, because a handler could otherwise repeat it for ever.
 fn apply_cause(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
     let repeat = repeat_of(&outcome);
     let error = match (&outcome, cause) {
-        (Outcome::Successful { .. } | Outcome::Skipped { .. }, _) => return outcome,
+        (Outcome::Successful { .. } | Outcome::Skipped { .. } | Outcome::Again { .. }, _) => return outcome,
         (Outcome::Unstarted, Some(StopCause::Leaving | StopCause::Fenced)) => return outcome,
         (Outcome::Unstarted, Some(_)) => "it was asked to stop before it started".to_owned(),
         (Outcome::Unstarted, None) => "its handler says that it did not start".to_owned(),
@@ -72,6 +73,7 @@ fn repeat_of(outcome: &Outcome) -> Repeat {
         Outcome::Failed { repeat, .. } | Outcome::TimedOut { repeat, .. } => *repeat,
         Outcome::Successful { .. }
         | Outcome::Skipped { .. }
+        | Outcome::Again { .. }
         | Outcome::Cancelled { .. }
         | Outcome::Interrupted { .. }
         | Outcome::Unstarted
@@ -89,6 +91,9 @@ pub(super) fn mask(outcome: Outcome, masker: Option<&Arc<Masker>>) -> Outcome {
         }
         Outcome::Failed { error, repeat } => Outcome::Failed { error: text(error), repeat },
         Outcome::Skipped { reason } => Outcome::Skipped { reason: text(reason) },
+        Outcome::Again { rounds, wait_ms, reason } => {
+            Outcome::Again { rounds, wait_ms, reason: text(reason) }
+        }
         Outcome::TimedOut { error, repeat } => Outcome::TimedOut { error: text(error), repeat },
         Outcome::Cancelled { error } => Outcome::Cancelled { error: text(error) },
         Outcome::Interrupted { error } => Outcome::Interrupted { error: text(error) },

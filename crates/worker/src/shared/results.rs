@@ -28,6 +28,7 @@ impl EndedAttempt {
             Outcome::Failed { error, .. }
             | Outcome::TimedOut { error, .. }
             | Outcome::Skipped { reason: error }
+            | Outcome::Again { reason: error, .. }
             | Outcome::Cancelled { error }
             | Outcome::Interrupted { error } => error.len(),
             Outcome::Unstarted | Outcome::OutOfResources { .. } => 0,

@@ -15,6 +15,7 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     let read = job.action.check(names)?;
     check_retry(&job.retry)?;
     check_conditions(job, names)?;
+    check_repeat(job)?;
     if let Some(for_each) = &job.for_each {
         check_for_each(for_each, names)?;
     }
@@ -42,6 +43,18 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
         refuse("deadline_ms", "it has no effect on a job that only waits")?;
     }
     check_uses_lists(index, job, &read, names)
+}
+
+fn check_repeat(job: &Job) -> Checked {
+    let Some(repeat) = &job.repeat else { return Ok(()) };
+    if job.action.is_wait() {
+        return refuse("repeat", "it has no effect on a job that only waits");
+    }
+    if matches!(job.action, Action::Call(_)) {
+        return refuse("repeat", "no worker executes this job; the jobs of the called workflow may repeat");
+    }
+    in_range(repeat.every_ms, 1..=limits::DURATION_MS, "repeat.every_ms")?;
+    in_range(repeat.max, 1..=limits::ROUNDS, "repeat.max")
 }
 
 fn check_retry(retry: &Retry) -> Checked {
@@ -75,6 +88,7 @@ fn check_conditions(job: &Job, names: &KnownNames<'_>) -> Checked {
         (&job.success_if, "success_if"),
         (&job.skip_if, "skip_if"),
         (&job.retry.condition, "retry.condition"),
+        (&job.repeat.as_ref().map(|repeat| repeat.until.clone()), "repeat.until"),
     ] {
         field::condition(expression.as_ref(), field, names, job.action.end_place())?;
     }

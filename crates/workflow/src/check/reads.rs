@@ -57,6 +57,7 @@ fn reads(job: &Job, names: &JobNames<'_>) -> Vec<(usize, &'static str)> {
         (job.success_if.as_ref(), "success_if"),
         (job.skip_if.as_ref(), "skip_if"),
         (job.retry.condition.as_ref(), "retry.condition"),
+        (job.repeat.as_ref().map(|repeat| &repeat.until), "repeat.until"),
     ] {
         let read = expression.iter().flat_map(|expression| expression.reads());
         reads.extend(read.filter_map(|read| Some((names.index(&read.job)?, field))));

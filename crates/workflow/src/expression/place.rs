@@ -18,7 +18,7 @@ pub enum Place {
     Items,
     /// `sleep`, `wait_for` and `approval` of a job, which the scheduler reads when the job is ready.
     Wait,
-    /// `success_if`, `skip_if` and `retry.if` of a job, which are asked at the end of an attempt.
+    /// `success_if`, `skip_if`, `repeat.until` and `retry.if` of a job, which are asked at the end of an attempt.
     AttemptEnd,
     /// The same of a job of the kind `http`, whose attempts end with an answer. It has no exit code and no signal, and may name
     /// them, because `retry.if` of `[defaults]` may.
@@ -220,7 +220,9 @@ impl Place {
                 WORKFLOW_REASON
             }
             "params" | "run" | "jobs" => self.known().reason,
-            _ => "it belongs to an attempt; `success_if`, `skip_if` and `retry.if` can read it",
+            _ => {
+                "it belongs to an attempt; `success_if`, `skip_if`, `repeat.until` and `retry.if` can read it"
+            }
         })
     }
 }

@@ -25,6 +25,8 @@ pub enum Table {
     Job,
     /// `retry` of a job.
     Retry,
+    /// `repeat` of a job.
+    Repeat,
     /// `concurrency` of a job.
     Concurrency,
     /// `for_each` of a job.
@@ -130,6 +132,7 @@ impl Table {
             Table::Defaults => "`defaults`",
             Table::Job => "a job",
             Table::Retry => "`retry`",
+            Table::Repeat => "`repeat`",
             Table::Concurrency => "`concurrency`",
             Table::ForEach => "`for_each`",
             Table::Http => "`http`",

@@ -201,6 +201,11 @@ pub(crate) const RETRY_IF: Key = Key::new("if", &[Text], "a condition for anothe
     .expression(Place::AttemptEnd)
     .elsewhere(&["when", "on", "exitcodes", "exitcode"]);
 
+/// `until` of `repeat`.
+pub(crate) const REPEAT_UNTIL: Key = Key::new("until", &[Text], "the condition that ends the rounds")
+    .expression(Place::AttemptEnd)
+    .elsewhere(&["condition", "if"]);
+
 /// The keys that a job may have, whatever its kind.
 pub(super) const JOB: &[Key] = &[
     Key::new("needs", &[Texts, Text], "jobs that must be done before this job").elsewhere(&[
@@ -220,6 +225,12 @@ pub(super) const JOB: &[Key] = &[
     FOR_EACH,
     SUCCESS_IF,
     SKIP_IF,
+    Key::new(
+        "repeat",
+        &[ValueType::Table(Table::Repeat)],
+        "the job is executed in rounds until a condition holds",
+    )
+    .elsewhere(&["repeatpolicy", "poll", "poke", "loop"]),
     Key::new("deadline", &[Duration], "how long the job may take, over all attempts and their pauses")
         .support(support::DEADLINE),
     Key::new("secrets", &[Texts, Text], "secrets that the job gets as variables").support(support::SECRETS),
@@ -284,6 +295,18 @@ pub(super) const RETRY: &[Key] = &[
     Key::new("max_delay", &[Duration], "the longest pause").default("5m, or `delay` if that is longer"),
     Key::new("jitter", &[Number], "the random share of a pause").default("0.1"),
     RETRY_IF,
+];
+
+pub(super) const REPEAT: &[Key] = &[
+    REPEAT_UNTIL,
+    Key::new("every", &[Duration], "the pause after a round").elsewhere(&[
+        "interval",
+        "pokeinterval",
+        "intervalsec",
+    ]),
+    Key::new("max", &[Integer], "how many rounds there may be")
+        .default("1000")
+        .elsewhere(&["limit", "rounds"]),
 ];
 
 /// `key` of `concurrency`.

@@ -11,8 +11,8 @@ pub use crate::key::{InDefaults, Key, Table, TextKind, ValueType};
 use crate::kinds;
 pub use crate::support::{Accepted, Support};
 pub(crate) use list::{
-    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, INCLUDE, MATRIX, OUTPUTS, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF,
-    SUCCESS_IF, WORKFLOW_ENV,
+    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, INCLUDE, MATRIX, OUTPUTS, REPEAT_UNTIL, RETRY_IF,
+    SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF, WORKFLOW_ENV,
 };
 pub(crate) use unknown::find;
 
@@ -34,6 +34,7 @@ pub(crate) fn tables() -> impl Iterator<Item = Table> {
         Table::Secret,
         Table::Job,
         Table::Retry,
+        Table::Repeat,
         Table::Concurrency,
         Table::ForEach,
         Table::Http,
@@ -55,6 +56,7 @@ impl Table {
             Table::Secret => (&[], list::SECRET),
             Table::Defaults | Table::Job => (kinds::keys(), list::JOB),
             Table::Retry => (&[], list::RETRY),
+            Table::Repeat => (&[], list::REPEAT),
             Table::Concurrency => (&[], list::CONCURRENCY),
             Table::ForEach => (&[], list::FOR_EACH_TABLE),
             Table::Http => (&[], kinds::HTTP_KEYS),
@@ -72,6 +74,7 @@ impl Table {
             | Table::Secret
             | Table::Job
             | Table::Retry
+            | Table::Repeat
             | Table::Concurrency
             | Table::Http
             | Table::ForEach

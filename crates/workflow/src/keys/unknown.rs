@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    const TABLES: [Table; 12] = [
+    const TABLES: [Table; 13] = [
         Table::Workflow,
         Table::Param,
         Table::Schedule,
@@ -114,6 +114,7 @@ mod tests {
         Table::Defaults,
         Table::Job,
         Table::Retry,
+        Table::Repeat,
         Table::Concurrency,
         Table::ForEach,
         Table::Sleep,

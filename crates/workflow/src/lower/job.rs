@@ -1,6 +1,7 @@
 //! Reads one job.
 
 use super::for_each;
+use super::repeat;
 use super::requires::Requirement;
 use super::settings::Settings;
 use super::tables::JobEntry;
@@ -9,7 +10,9 @@ use crate::expression::{Expression, HasItems, Place};
 use crate::for_each::ForEach;
 use crate::keys::{self, IF, RETRY_IF, SKIP_IF, SUCCESS_IF, Table};
 use crate::kinds::{self, Action};
-use crate::model::{DEFAULT_HANDLER_TIMEOUT_MS, DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job, Retry, When};
+use crate::model::{
+    DEFAULT_HANDLER_TIMEOUT_MS, DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job, Repetition, Retry, When,
+};
 use crate::names::{self, NameKind};
 use crate::report::{Finding, Findings, Span};
 use crate::template::Templates;
@@ -58,6 +61,7 @@ struct JobTable<'t, 's> {
     has_items: HasItems,
     success_if: Option<Expression>,
     skip_if: Option<Expression>,
+    repeat: Option<Box<Repetition>>,
     deadline_ms: Option<i64>,
     /// Where `retry` has an `if` of its own.
     retry_condition: Option<Span>,
@@ -116,6 +120,7 @@ fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &m
             table.success_if = expect::expression(entry, &SUCCESS_IF, &mut table.templates, findings);
         }
         "skip_if" => table.skip_if = expect::expression(entry, &SKIP_IF, &mut table.templates, findings),
+        "repeat" => table.repeat = repeat::read(entry, &mut table.templates, findings).map(Box::new),
         "when" => {
             let words = When::ALL.map(|when| (when.name(), when));
             let when = expect::word(entry, &words, findings);
@@ -190,6 +195,7 @@ fn complete<'t, 's>(
         deadline_ms: table.deadline_ms,
         success_if: table.success_if,
         skip_if: table.skip_if,
+        repeat: table.repeat,
         secrets: Vec::new(),
         timeout_ms: settings.timeout_ms.or(defaults.timeout_ms),
         queue: settings.queue.or(defaults.queue).unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
@@ -210,7 +216,7 @@ fn complete<'t, 's>(
 }
 
 /// The keys of a job that are about its worker, or about what its process gave.
-const KEYS_OF_WORKERS: [&str; 10] = [
+const KEYS_OF_WORKERS: [&str; 11] = [
     "queue",
     "priority",
     "on_interrupt",
@@ -221,6 +227,7 @@ const KEYS_OF_WORKERS: [&str; 10] = [
     "secrets",
     "success_if",
     "skip_if",
+    "repeat",
 ];
 
 /// Reports keys without effect in a job that starts runs.
@@ -235,7 +242,7 @@ fn refuse_keys_of_workers(entry: &Entry<'_>, findings: &mut Findings) {
 }
 
 /// The keys of a job that are about its attempts, about its worker, or about what its process gave.
-const KEYS_OF_ATTEMPTS: [&str; 13] = [
+const KEYS_OF_ATTEMPTS: [&str; 14] = [
     "retry",
     "timeout",
     "queue",
@@ -248,6 +255,7 @@ const KEYS_OF_ATTEMPTS: [&str; 13] = [
     "secrets",
     "success_if",
     "skip_if",
+    "repeat",
     "deadline",
 ];
 

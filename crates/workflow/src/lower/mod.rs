@@ -8,6 +8,7 @@ mod needs;
 mod outputs;
 mod param;
 mod reads;
+mod repeat;
 mod requires;
 mod retry;
 mod schedule;

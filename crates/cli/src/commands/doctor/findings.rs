@@ -249,6 +249,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::WorkersTooOld { .. } => true,
         Reason::WaitsForParents(_)
         | Reason::WaitsForTime { .. }
+        | Reason::WaitsForRound { .. }
         | Reason::Sleeps { .. }
         | Reason::QueuePaused(_)
         | Reason::QueueFull { .. }

@@ -1,6 +1,6 @@
 //! The details of one job.
 
-use windlass_engine::store::{Attempt, Job, LogLine};
+use windlass_engine::store::{Attempt, Job, LogLine, Rounds};
 use windlass_engine::{JobStatus, RunStatus};
 use windlass_views::{InspectedJob, names_of_needed_jobs};
 use windlass_workflow::kinds::{self, SummaryText};
@@ -23,6 +23,7 @@ const VALUE_COLUMNS: usize = 1_000;
 pub(super) struct JobDetails {
     job: Job,
     needs: Vec<String>,
+    rounds: Option<Rounds>,
     attempts: Vec<Attempt>,
     tail: Vec<LogLine>,
     /// The run that its last attempt has started.
@@ -33,17 +34,18 @@ impl JobDetails {
     pub(super) fn read(database: &Database, mut job: Job) -> Result<JobDetails, Failure> {
         database.ask(|store| store.jobs().collect_outputs(std::slice::from_mut(&mut job)))?;
         let needs = database.ask(|store| names_of_needed_jobs(store, &job))?;
+        let rounds = database.ask(|store| store.jobs().rounds(job.id))?;
         let attempts = database.ask(|store| store.jobs().attempts(job.id))?;
         let tail = database.ask(|store| store.logs().last(job.id, job.attempt, TAIL_LINES))?;
         let child = match job.kind.as_str() {
             "workflow" => database.ask(|store| store.runs().started_by(job.id, job.attempt))?,
             _ => None,
         };
-        Ok(JobDetails { job, needs, attempts, tail, child })
+        Ok(JobDetails { job, needs, rounds, attempts, tail, child })
     }
 
     pub(super) fn view(&self) -> InspectedJob {
-        InspectedJob::new(&self.job, self.needs.clone(), &self.attempts)
+        InspectedJob::new(&self.job, self.needs.clone(), self.rounds.as_ref(), &self.attempts)
     }
 }
 
@@ -78,6 +80,7 @@ fn heading(details: &JobDetails, now_ms: i64) -> String {
         ("at a time", job.max_parallel.map(|most| format!("{most} items"))),
         ("run", details.child.as_ref().map(|(run_id, _workflow, status)| format!("{run_id}, {status}"))),
         ("attempts", not_empty(attempts(job))),
+        ("rounds", details.rounds.as_ref().filter(|_| job.attempt > 0).map(rounds)),
         ("created", Some(time::instant(job.created_at, now_ms))),
         ("not before", Some(time::instant(job.execute_after, now_ms)).filter(|_| is_waiting)),
         (
@@ -129,6 +132,11 @@ fn attempts(job: &Job) -> String {
         text.push_str(&format!(", interrupted {} of {}", job.interruptions, job.max_interruptions));
     }
     text
+}
+
+/// How many rounds of a job that repeats have ended without what it repeats for.
+fn rounds(rounds: &Rounds) -> String {
+    format!("{} of at most {}, until {}", rounds.ended, rounds.max, headline(&rounds.until, VALUE_COLUMNS))
 }
 
 fn attempts_table(attempts: &[Attempt]) -> String {

@@ -153,6 +153,7 @@ pub(in crate::store) fn end(
     let owned: HashMap<i64, JobStatus> = ended.iter().map(|job| (job.job_id, job.columns.status)).collect();
     let kept: Vec<&Finish> = finishes.iter().filter(|finish| owned.contains_key(&finish.job_id)).collect();
     record_attempts(connection, &kept, now_ms)?;
+    write_rounds(connection, &kept)?;
     let logs: Vec<&LogLine> = kept.iter().flat_map(|finish| &finish.logs).collect();
     append(connection, &logs)?;
     let Propagated { ended_runs, promoted, snapshot } = propagate(connection, &ended, request, now_ms)?;
@@ -267,6 +268,18 @@ impl WrittenTransitions {
         });
         Ok(())
     }
+}
+
+/// Counts the rounds of jobs that repeat. Other jobs need no statement for this.
+fn write_rounds(connection: &mut dyn Connection, finishes: &[&Finish]) -> Result<()> {
+    for finish in finishes {
+        let Some(rounds) = finish.transition.rounds else { continue };
+        connection.execute(
+            "UPDATE jobs SET retry = {with_integer retry rounds $2} WHERE id = $1",
+            &[finish.job_id.into(), rounds.into()],
+        )?;
+    }
+    Ok(())
 }
 
 fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms: i64) -> Result<()> {

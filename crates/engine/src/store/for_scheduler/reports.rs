@@ -146,6 +146,7 @@ fn judge(connection: &mut dyn Connection, report: &ReportedEnd) -> Result<Outcom
         Outcome::Successful { output } => output.clone(),
         Outcome::Failed { .. }
         | Outcome::Skipped { .. }
+        | Outcome::Again { .. }
         | Outcome::TimedOut { .. }
         | Outcome::Cancelled { .. }
         | Outcome::Interrupted { .. }

@@ -23,6 +23,7 @@ pub(in crate::store) mod approvals;
 pub(in crate::store) mod attempts;
 pub(in crate::store) mod enqueue;
 pub(in crate::store) mod list;
+pub(in crate::store) mod rounds;
 pub(in crate::store) mod why;
 
 /// A job, as it is now. Instants are milliseconds since the Unix epoch.

@@ -3,6 +3,7 @@
 use crate::status::{JobStatus, RunStatus, WaitsFor};
 use crate::store::Jobs;
 use crate::store::claim::capabilities::Unfit;
+use crate::store::jobs::rounds::Rounds;
 use crate::store::jobs::{Job, label};
 use crate::store::queues::Rate;
 use crate::store::queues::rules::{count, read_rules};
@@ -35,6 +36,17 @@ pub enum Reason {
         execute_after: i64,
         /// Failures so far.
         failures: i64,
+    },
+    /// It repeats, and its next round has not come.
+    WaitsForRound {
+        /// When the next round is due, in milliseconds since the Unix epoch.
+        execute_after: i64,
+        /// The number of the next round.
+        round: i64,
+        /// How many rounds there may be.
+        max: i64,
+        /// The condition that ends the rounds.
+        until: String,
     },
     /// It sleeps until this instant.
     Sleeps {
@@ -219,10 +231,15 @@ impl Jobs<'_> {
 
     fn why_scheduled(&self, job: &Job) -> Result<Vec<Reason>> {
         let is_wait = is_wait(&job.kind);
-        let mut reasons = match is_wait {
-            true => vec![Reason::Sleeps { until: job.execute_after }],
-            false => vec![Reason::WaitsForTime { execute_after: job.execute_after, failures: job.failures }],
-        };
+        let mut reasons =
+            if is_wait {
+                vec![Reason::Sleeps { until: job.execute_after }]
+            } else {
+                vec![self.next_round(job)?.unwrap_or(Reason::WaitsForTime {
+                    execute_after: job.execute_after,
+                    failures: job.failures,
+                })]
+            };
         let workers = self.store.workers().live()?;
         if workers.is_empty() && job.execute_after <= self.store.clock.now_ms() {
             reasons.push(Reason::NoScheduler);
@@ -230,6 +247,16 @@ impl Jobs<'_> {
             reasons.push(no_worker(job, &workers));
         }
         Ok(reasons)
+    }
+
+    /// The round that a job which repeats waits for; `None` if it waits for another attempt of a round.
+    fn next_round(&self, job: &Job) -> Result<Option<Reason>> {
+        let Some(Rounds { ended, max, until }) = self.rounds(job.id)?.filter(|_rounds| job.failures == 0)
+        else {
+            return Ok(None);
+        };
+        let (execute_after, round) = (job.execute_after, ended + 1);
+        Ok((ended > 0).then_some(Reason::WaitsForRound { execute_after, round, max, until }))
     }
 
     fn why_pending(&self, job: &Job) -> Result<Vec<Reason>> {

@@ -267,7 +267,8 @@ pub(crate) const AS_BEFORE_ITS_FIRST_ATTEMPT: Fragment = Fragment {
         "status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL, cancel_at_once = 0,
           last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
           upstream_failed = 0, exit_code = NULL, decided_at = NULL, event_name = NULL, event_key = NULL,
-          wait_ends_at = NULL, deadline_at = NULL",
+          wait_ends_at = NULL, deadline_at = NULL,
+          retry = CASE WHEN retry LIKE '%\"rounds\":%' THEN {with_integer retry rounds 0} ELSE retry END",
 };
 
 /// Counts the unfinished parents of blocked jobs again, and promotes jobs that have none. A parent whose end is only

@@ -68,6 +68,7 @@ impl Oracle {
                 JobStatus::Failed
             }
             Outcome::Skipped { .. }
+            | Outcome::Again { .. }
             | Outcome::TimedOut { .. }
             | Outcome::Interrupted { .. }
             | Outcome::Unstarted
@@ -114,7 +115,7 @@ fn end_attempt(job: &mut Job, outcome: &Outcome, now_ms: i64) {
             fail(job, *repeat, now_ms);
             Some("failed")
         }
-        Outcome::Skipped { .. } => panic!("the simulated jobs have no conditions"),
+        Outcome::Skipped { .. } | Outcome::Again { .. } => panic!("the simulated jobs have no conditions"),
         Outcome::TimedOut { .. } => {
             fail(job, Repeat::Allowed, now_ms);
             Some("timed_out")
