@@ -107,6 +107,7 @@ impl Sandbox {
             .current_dir(self.root.path())
             .env("WINDLASS_DB", self.database.address())
             .env("TMPDIR", self.path("tmp"))
+            .env("WINDLASS_FILES", self.path("files"))
             .env(MARK_VARIABLE, &self.mark);
         command
     }

@@ -70,7 +70,12 @@ impl Database {
             warn_of_password();
         }
         let address = global.database().address()?;
-        let options = Options { durability: global.durability().into(), mode, ..Options::default() };
+        let files = match &address {
+            DatabaseAddress::File(_) => None,
+            #[cfg(feature = "postgres")]
+            DatabaseAddress::Server { .. } => crate::service::files_folder(global)?,
+        };
+        let options = Options { durability: global.durability().into(), mode, files, ..Options::default() };
         let opened = match &address {
             DatabaseAddress::File(path) => Windlass::open_with(path, options),
             #[cfg(feature = "postgres")]

@@ -160,6 +160,16 @@ CREATE TABLE run_tags (
 
 CREATE INDEX run_tags_run ON run_tags (run_id);
 
+-- The folders of runs whose workflow has `workspace`. A row is `open` until its run is over and somebody has kept or removed
+-- the folder.
+CREATE TABLE workspaces (
+    run_id  {integer} NOT NULL PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+    keep    {text} NOT NULL CHECK (keep IN ('never', 'on_failure', 'always')),
+    state   {text} NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'kept', 'removed'))
+) {strict};
+
+CREATE INDEX workspaces_open ON workspaces (run_id) WHERE state = 'open';
+
 -- Occurrences that wait for a run, and those that were skipped.
 CREATE TABLE occurrences (
     schedule_id    {integer} NOT NULL REFERENCES schedules (id),

@@ -3,6 +3,7 @@
 
 pub mod attempt_end;
 pub mod decide;
+mod files;
 pub mod join_rule;
 pub mod status;
 pub mod store;
@@ -10,6 +11,7 @@ mod tables;
 pub mod transition;
 pub mod values;
 
+pub use files::RunFiles;
 pub use status::{JobStatus, RunSource, RunStatus, StopReason, WaitsFor, WorkerStatus};
 pub use store::{HasStore, Store};
 pub use tables::{SCHEMA_VERSION, TABLES};

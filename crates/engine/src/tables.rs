@@ -24,6 +24,7 @@ pub static TABLES: Tables = Tables {
         "schedules",
         "runs",
         "run_tags",
+        "workspaces",
         "occurrences",
         "jobs",
         "job_dependencies",

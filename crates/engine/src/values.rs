@@ -5,7 +5,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value as Json, json};
 
 use crate::status::{JobStatus, RunStatus};
-use crate::store::RunContext;
+use crate::store::{RunContext, RunFolder};
 
 /// What is known of a job that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,9 @@ fn run_values(run: &RunContext, end: Option<&RunEnd>) -> Json {
     let created_at = instant_text(run.created_at);
     let mut values =
         json!({ "id": run.id, "workflow": run.workflow, "created_at": created_at, "key": run.run_key });
+    if let RunFolder::At(path) = &run.workspace {
+        values["workspace"] = json!(path);
+    }
     if let Some(RunEnd { outcome, failed }) = end {
         values["outcome"] = json!(outcome.as_str());
         values["failed"] = json!(failed);

@@ -50,6 +50,11 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "run 1 is listed under 2 tags, 0 of them among the 0 tags of its definition",
     ),
     (
+        "the workspace of an unfinished run is open",
+        "INSERT INTO workspaces (run_id, keep, state) VALUES (1, 'never', 'removed')",
+        "run 1 is RUNNING, and its workspace is removed",
+    ),
+    (
         "a running job has a registered worker",
         "UPDATE jobs SET worker_id = 99 WHERE id = 1",
         "job j1 is RUNNING, and worker 99 is unknown",

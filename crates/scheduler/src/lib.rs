@@ -4,6 +4,7 @@
 //! Any number of schedulers may work on one database. Every change is a guarded update, so only one of them makes it.
 
 mod failure_detector;
+mod files;
 mod firing;
 mod lasting_failure;
 mod promotion;
@@ -24,6 +25,7 @@ use windlass_engine::{Error, Result, Store};
 use windlass_system::wake_ups::WakeUps;
 
 pub use failure_detector::{FailureDetector, MachineProcesses, WorkerProcesses, gone_workers};
+pub use files::settle_files;
 use lasting_failure::LastingFailure;
 pub use retention::Retention;
 use retention::SharedRetention;

@@ -1,4 +1,4 @@
-//! Deletes finished runs and jobs that the retention does not keep. It has a thread of its own, so that a long deletion
+//! Deletes finished runs and jobs that the retention does not keep, and files that no run needs. It has a thread of its own, so that a long deletion
 //! delays no schedule, no retry and no rescue.
 //!
 //! It deletes in small batches and pauses after each batch, so that claims are hardly delayed. Any number of processes may
@@ -10,6 +10,7 @@ use windlass_engine::store::{Prune, Pruned};
 use windlass_engine::{Result, Store};
 use windlass_system::steps::NextStep;
 
+use crate::files::FilesUpkeep;
 use crate::lasting_failure::LastingFailure;
 use crate::retention::{Retention, SharedRetention};
 
@@ -29,8 +30,11 @@ pub struct UpkeepSteps {
     failure: LastingFailure,
     /// When to delete the first batch, by the monotonic clock.
     begins_at_ms: i64,
+    /// When to delete the next batch, by the monotonic clock.
+    delete_at_ms: i64,
     /// What the current round has deleted.
     round: Pruned,
+    files: FilesUpkeep,
     /// Whether the last step failed. The failure was logged.
     is_failing: bool,
 }
@@ -49,7 +53,9 @@ impl UpkeepSteps {
             retention,
             failure,
             begins_at_ms: store.clock().monotonic_ms() + FIRST_MS,
+            delete_at_ms: i64::MIN,
             round: Pruned::default(),
+            files: FilesUpkeep::default(),
             is_failing: false,
         }
     }
@@ -60,7 +66,7 @@ impl UpkeepSteps {
         if self.store.clock().monotonic_ms() < self.begins_at_ms {
             return NextStep::at_ms(self.store.clock(), self.begins_at_ms);
         }
-        match self.delete_batch() {
+        match self.delete_and_settle() {
             Ok(pause) => {
                 self.is_failing = false;
                 NextStep::After(pause)
@@ -76,6 +82,20 @@ impl UpkeepSteps {
                 NextStep::After(ROUND)
             }
         }
+    }
+
+    /// Deletes one batch if it is due, and cares for the files of runs. Returns how long to pause.
+    fn delete_and_settle(&mut self) -> Result<Duration> {
+        let clock = self.store.clock().clone();
+        if clock.monotonic_ms() >= self.delete_at_ms {
+            let pause = self.delete_batch()?;
+            let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
+            self.delete_at_ms = clock.monotonic_ms().saturating_add(pause_ms);
+        }
+        let files = self.files.step(&self.store)?;
+        let left_ms = self.delete_at_ms.saturating_sub(clock.monotonic_ms()).max(0);
+        let left = Duration::from_millis(left_ms.unsigned_abs());
+        Ok(files.map_or(left, |pause| pause.min(left)))
     }
 
     /// Deletes one batch. Returns how long to pause.

@@ -21,7 +21,7 @@ pub use file::{FileError, ValidatedFile};
 pub use job::{AttemptView, InspectedJob, JobView, names_of_needed_jobs};
 pub use log::LogView;
 pub use queue::QueueView;
-pub use run::{InspectedRun, JobCountsView, RunView, SubmittedView, needed_jobs_of_run};
+pub use run::{InspectedRun, JobCountsView, RunView, SubmittedView, needed_jobs_of_run, workspace_path};
 pub use schedule::{
     BackfillView, InspectedSchedule, OccurrenceView, ScheduleView, UnstartedView, catchup_name, overlap_name,
 };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::store::{Job, JobCounts, Run, Submitted};
+use windlass_engine::store::{Job, JobCounts, Run, Submitted, Workspace, WorkspaceState};
 use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store};
 
 use crate::job::job_name;
@@ -112,6 +112,7 @@ pub struct InspectedRun {
     #[serde(flatten)]
     run: RunView,
     outputs: Option<Value>,
+    workspace: Option<String>,
     jobs: Vec<JobView>,
 }
 
@@ -122,24 +123,33 @@ impl InspectedRun {
         store.jobs().collect_outputs(&mut jobs)?;
         let needs = needed_jobs_of_run(store, run.id, &jobs)?;
         let outputs = known_outputs(store, run.id)?;
-        Ok(InspectedRun::new(RunView::read(store, run)?, outputs, &jobs, &needs))
+        let workspace = workspace_path(store.runs().workspace(run.id)?);
+        Ok(InspectedRun::new(RunView::read(store, run)?, outputs, workspace, &jobs, &needs))
     }
 
     /// `needs` are the names of the jobs that a job needs, by the id of that job.
     pub fn new(
         run: RunView,
         outputs: Option<Value>,
+        workspace: Option<String>,
         jobs: &[Job],
         needs: &HashMap<i64, Vec<String>>,
     ) -> InspectedRun {
         let view = |job: &Job| JobView::new(job, needs.get(&job.id).cloned().unwrap_or_default());
-        InspectedRun { run, outputs, jobs: jobs.iter().map(view).collect() }
+        InspectedRun { run, outputs, workspace, jobs: jobs.iter().map(view).collect() }
     }
 }
 
 /// The outputs of a run that succeeded, if they have values.
 fn known_outputs(store: &Store, run_id: i64) -> Result<Option<Value>> {
     Ok(store.runs().outputs(run_id)?.and_then(std::result::Result::ok))
+}
+
+/// The path of a workspace that was not removed.
+pub fn workspace_path(workspace: Option<Workspace>) -> Option<String> {
+    workspace
+        .filter(|workspace| workspace.state != WorkspaceState::Removed)
+        .and_then(|workspace| workspace.path)
 }
 
 /// The names of the jobs that each job of a run needs, by the id of the job that needs them.

@@ -1,6 +1,6 @@
 //! Opening a database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -9,7 +9,7 @@ use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions, 
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Database, Durability, OpenMode};
 use windlass_engine::store::{Copied, CopyError, NewJob, NewRun, Submitted};
-use windlass_engine::{Clock, Error, HasStore, Random, Result, Store, TABLES};
+use windlass_engine::{Clock, Error, HasStore, Random, Result, RunFiles, Store, TABLES};
 use windlass_scheduler::Retention;
 use windlass_worker::{Handlers, WorkerOptions};
 
@@ -26,6 +26,9 @@ pub struct Options {
     pub clock: Clock,
     /// The source of random numbers.
     pub random: Random,
+    /// For a database on a server: the folder for files of runs, which all workers share. The files of a SQLite file are
+    /// beside it.
+    pub files: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -35,6 +38,7 @@ impl Default for Options {
             mode: OpenMode::default(),
             clock: Clock::system(),
             random: Random::from_entropy(),
+            files: None,
         }
     }
 }
@@ -86,9 +90,10 @@ impl Windlass {
     }
 
     fn open_file(path: &Path, options: Options) -> Result<Windlass> {
-        let Options { durability, mode, clock, random } = options;
+        let Options { durability, mode, clock, random, files: _beside_the_file } = options;
         let database = Arc::new(SqliteDatabase::open(path, &TABLES, &SqliteOptions { durability, mode })?);
-        let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, clock, random);
+        let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, clock, random)
+            .with_files(RunFiles::beside(&canonical(database.path())));
         Ok(Windlass { kind: DatabaseKind::File(database), store })
     }
 
@@ -106,11 +111,16 @@ impl Windlass {
     /// Returns [`Error::Unavailable`] with the reason.
     #[cfg(feature = "postgres")]
     pub fn open_postgres(address: &PostgresAddress, options: Options) -> Result<Windlass> {
-        let Options { durability, mode, clock, random } = options;
+        let Options { durability, mode, clock, random, files } = options;
         let clock = clock.adjustable();
         let options = PostgresOptions { durability, mode, clock: clock.clone(), random: random.clone() };
         let database = PostgresDatabase::open(address, &TABLES, &options)?;
-        let store = Store::new(Arc::new(database), clock, random);
+        let mut store = Store::new(Arc::new(database), clock, random);
+        if let Some(folder) = files {
+            // Databases that share a folder have runs with the same numbers.
+            let path = folder.join(store.instance()?);
+            store = store.with_files(RunFiles::at(std::path::absolute(&path).unwrap_or(path)));
+        }
         Ok(Windlass { kind: DatabaseKind::Server, store })
     }
 
@@ -189,4 +199,9 @@ impl Windlass {
             )),
         }
     }
+}
+
+/// The path of a database without links. The path is looked up, and the file is not opened.
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -48,7 +48,20 @@ impl Windlass {
         let staged = StagedBackup::copy(backup, database)?;
         let restored = prepare(&staged, broken)?;
         staged.put_in_place()?;
+        discard_unknown_files(database)?;
         Ok(restored)
+    }
+}
+
+/// Removes the workspaces of runs that the backup does not know. A new run may get the number of one of them.
+fn discard_unknown_files(database: &Path) -> Result<()> {
+    let options = Options { mode: OpenMode::Existing, ..Options::default() };
+    let restored = Windlass::open_with(database, options)?;
+    match restored.store().for_scheduler().discard_unknown_workspaces()?.first() {
+        None => Ok(()),
+        Some(failure) => {
+            Err(Error::conflict(OPERATION, format!("it is restored, and old files are left: {failure}")))
+        }
     }
 }
 

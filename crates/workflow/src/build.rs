@@ -20,6 +20,7 @@ impl Workflow {
             secrets: Vec::new(),
             outputs: BTreeMap::new(),
             workflows: Vec::new(),
+            workspace: None,
             jobs,
         }
     }

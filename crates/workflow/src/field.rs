@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::expression::{Expression, Form, HasItems, Place, Reader, Scope};
+use crate::expression::{Expression, Form, HasItems, HasWorkspace, Place, Reader, Scope};
 use crate::job_names::JobNames;
 use crate::limits;
 use crate::names::{self, NameKind};
@@ -38,6 +38,7 @@ pub(crate) struct KnownNames<'w> {
     pub(crate) secrets: &'w [&'w str],
     pub(crate) reader: Reader,
     pub(crate) has_items: HasItems,
+    pub(crate) has_workspace: HasWorkspace,
     pub(crate) accepted: Accepted,
 }
 
@@ -134,9 +135,9 @@ fn check_texts(
     field: &str,
     names: &KnownNames<'_>,
 ) -> Result<Vec<Read>, WorkflowError> {
-    let KnownNames { params, jobs, secrets, reader, has_items, accepted } = *names;
+    let KnownNames { params, jobs, secrets, reader, has_items, has_workspace, accepted } = *names;
     let mut findings = Findings::of(accepted);
-    let scope = Scope { file: "", params, jobs, secrets, reader, has_items };
+    let scope = Scope { file: "", params, jobs, secrets, reader, has_items, has_workspace };
     let reads = template::check(templates, &scope, &mut findings);
     first_of(findings, field)?;
     Ok(reads)

@@ -52,9 +52,45 @@ pub struct Workflow {
     /// [`Call::called`](crate::kinds::call::Call::called) indexes into this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workflows: Vec<Workflow>,
+    /// Whether each run has a folder of its own, and when the folder is kept after the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<KeepWorkspace>,
     /// The jobs, and after them the handlers: the jobs of `on_success`, `on_failure`, `on_cancel` and `finally`. `needs` and
     /// `uses` index into this list.
     pub jobs: Vec<Job>,
+}
+
+/// Which runs keep their folder when they are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeepWorkspace {
+    /// None: the folder is removed.
+    Never,
+    /// Those that did not succeed.
+    OnFailure,
+    /// All, until the run is deleted.
+    Always,
+}
+
+impl KeepWorkspace {
+    /// The word in files and in the tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            KeepWorkspace::Never => "never",
+            KeepWorkspace::OnFailure => "on_failure",
+            KeepWorkspace::Always => "always",
+        }
+    }
+}
+
+impl Workflow {
+    /// The first key whose runs need a folder for files, if there is one.
+    #[must_use]
+    pub fn key_with_files(&self) -> Option<&'static str> {
+        let own = self.workspace.map(|_| "workspace");
+        own.or_else(|| self.workflows.iter().find_map(Workflow::key_with_files))
+    }
 }
 
 /// Where the value of a secret comes from. The value itself is in no file and in no table.

@@ -60,7 +60,12 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
         Table::Repeat => Some(json!({ "required": ["until", "every"] })),
         Table::Auth => Some(one_of(&["bearer", "basic"])),
         Table::Secret => has("env").then(|| at_most_one(&["env", "file", "command"])),
-        Table::Param | Table::Defaults | Table::Retry | Table::Concurrency | Table::Sleep => None,
+        Table::Param
+        | Table::Defaults
+        | Table::Workspace
+        | Table::Retry
+        | Table::Concurrency
+        | Table::Sleep => None,
     }
 }
 

@@ -116,6 +116,7 @@ fn the_words_of_the_list_are_those_of_the_parser() {
         (r#"{"jobs": {"a": {"run": "x", "concurrency": {"key": "k", "on_full": 1}}}}"#, "on_full"),
         (r#"{"jobs": {"a": {"run": "x", "output": 1}}}"#, "output"),
         (r#"{"jobs": {"a": {"http": {"url": "http://a", "method": 1}}}}"#, "method"),
+        (r#"{"jobs": {"a": {"run": "x"}}, "workspace": {"keep": 1}}"#, "keep"),
         (r#"{"jobs": {"a": {"wait_for": {"event": "e", "on_timeout": 1}}}}"#, "on_timeout"),
         (r#"{"jobs": {"a": {"approval": {"prompt": "p", "on_timeout": 1}}}}"#, "on_timeout"),
     ] {
@@ -127,5 +128,5 @@ fn the_words_of_the_list_are_those_of_the_parser() {
         assert_eq!(words, key.words, "{name}");
     }
     let with_words = keys::list().filter(|(_, key)| key.types.contains(&ValueType::Word)).count();
-    assert_eq!(with_words, 11, "another key with words must be in the list above");
+    assert_eq!(with_words, 12, "another key with words must be in the list above");
 }

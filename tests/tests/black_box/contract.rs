@@ -47,6 +47,7 @@ const RUN_KEYS: [&str; 21] = [
     "parent",
     "job_counts",
     "outputs",
+    "workspace",
     "jobs",
 ];
 

@@ -60,6 +60,7 @@ fn every_example_is_valid_and_tested_here() {
         "typed-params.json",
         "waiting.toml",
         "word-count.toml",
+        "workspace.toml",
     ];
     let names = fs::read_dir(examples()).expect("there are examples").flatten();
     let names: BTreeSet<String> = names
@@ -127,6 +128,15 @@ fn approval_waits_for_a_payment_and_a_person() {
     until_done(&["approve", "1", "release", "-p", "version=1.4", "--by", "ada"]);
     engine.wait().exited(0);
     assert_eq!(output_lines(&sandbox, "ship"), ["version 1.4, released by ada"]);
+}
+
+#[test]
+fn workspace_is_shared_by_the_jobs_of_a_run() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "workspace.toml", &["-p", "words=b,c,a"], 0);
+    assert_eq!(output(&sandbox, "show"), serde_json::json!(["a", "b", "c"]));
+    assert_eq!(output(&sandbox, "count"), serde_json::json!(4));
+    assert_clean(&sandbox);
 }
 
 #[test]

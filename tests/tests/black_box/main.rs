@@ -43,3 +43,4 @@ mod support;
 mod terminal;
 mod threads;
 mod waits;
+mod workspaces;

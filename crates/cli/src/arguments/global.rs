@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -54,9 +55,16 @@ pub(crate) struct ConfiguredOptions {
     pub(crate) database: Option<DatabaseArgument>,
     pub(crate) durability: Option<Durability>,
     pub(crate) lease: Option<Duration>,
+    /// The folder for files of runs. `Some(None)` means that a configuration was read and names none.
+    pub(crate) files: Option<Option<PathBuf>>,
 }
 
 impl GlobalOptions {
+    /// The folder for files of runs, from a configuration that was read.
+    pub(crate) fn files(&self) -> Option<&Option<PathBuf>> {
+        self.configured.files.as_ref()
+    }
+
     /// The database: from `--db`, else from `WINDLASS_DB` unless it is empty, else from the configuration, else
     /// the default.
     pub(crate) fn database(&self) -> DatabaseArgument {
@@ -80,6 +88,7 @@ impl GlobalOptions {
             ("database", self.database().shown() != other.database().shown()),
             ("durability", self.durability() != other.durability()),
             ("lease", self.lease() != other.lease()),
+            ("files.dir", self.configured.files != other.configured.files),
         ];
         options.into_iter().filter(|(_name, differs)| *differs).map(|(name, _differs)| name).collect()
     }

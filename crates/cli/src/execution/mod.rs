@@ -72,10 +72,22 @@ pub(crate) fn execute(
     drop(observer);
     worker.drain();
     let left = worker.join(database);
+    settle_files(database);
     match (conclude(global, database, run_ids, work, shape), left) {
         // No signal interrupted the command: the worker gave up, and returned why.
         (Err(Failure::Interrupted { .. }), Err(reason)) => Err(reason),
         (concluded, _) => concluded,
+    }
+}
+
+/// Removes the workspaces of the runs that are over. A failure does not change the outcome.
+fn settle_files(database: &Database) {
+    let failures = match windlass_scheduler::settle_files(database.store()) {
+        Ok(failures) => failures,
+        Err(error) => vec![error.to_string()],
+    };
+    for failure in failures {
+        stderr::note(&format!("warning: files of runs can't be removed: {failure}\n"));
     }
 }
 

@@ -61,6 +61,7 @@ fn read(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         database: table.parsed("database", |text| database(text, folder)),
         durability: table.word("durability", &[("full", Durability::Full), ("normal", Durability::Normal)]),
         lease: duration(table, "lease", MIN_LEASE, MAX_LEASE),
+        files: Some(table.table("files", |table| table.text("dir").map(|text| folder.join(text))).flatten()),
     };
     Config {
         global,

@@ -25,7 +25,7 @@ use crate::text::time;
 use crate::{stderr, workflow_files};
 use folder::{ReadFiles, WorkflowFolder};
 use manager::ServiceManager;
-pub(crate) use settings::{ConfigRead, ServiceOptions, Settings};
+pub(crate) use settings::{ConfigRead, ServiceOptions, Settings, files_folder};
 use stopping::Deadline;
 use watcher::Watcher;
 

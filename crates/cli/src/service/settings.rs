@@ -151,6 +151,9 @@ impl Settings {
         line("durability", global.durability().to_string());
         line("lease", duration_text(global.lease()));
         line("workflows", path(&self.workflows));
+        if let Some(Some(files)) = global.files() {
+            line("files", files.display().to_string());
+        }
         line("threads", self.threads.to_string());
         line("queues", list(&self.queues, "all"));
         line("capabilities", list(&self.capabilities, "none"));
@@ -174,6 +177,20 @@ pub(crate) fn retention_text(retention: Retention) -> String {
 
 fn duration_text(duration: Duration) -> String {
     windlass_workflow::duration::to_text(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The folder for files of runs of a database on a server: from `WINDLASS_FILES`, else from the configuration that was read,
+/// else from the configuration that `serve` would read here.
+pub(crate) fn files_folder(global: &GlobalOptions) -> Result<Option<PathBuf>, Failure> {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(folder) = named("WINDLASS_FILES") {
+        return Ok(Some(folder));
+    }
+    if let Some(files) = global.files() {
+        return Ok(files.clone());
+    }
+    let Some(path) = named("WINDLASS_CONFIG").or_else(default_config) else { return Ok(None) };
+    Ok(config::load(&path, PathOrigin::Found)?.global.files.flatten())
 }
 
 fn default_config() -> Option<PathBuf> {

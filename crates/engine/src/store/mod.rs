@@ -34,6 +34,9 @@ use windlass_db::{Capabilities, Connection, Database};
 use windlass_system::clock::Clock;
 use windlass_system::random::Random;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUpListener, WakeUps};
+use windlass_workflow::Workflow;
+
+use crate::files::RunFiles;
 
 pub use apply::Applied;
 pub use cancel::{Cancellation, Urgency};
@@ -84,7 +87,8 @@ pub(crate) use runs::list::{RUN_COMPARISONS, RUN_FILTER, RUN_SUMMARY};
 pub(crate) use runs::retry::AS_BEFORE_ITS_FIRST_ATTEMPT;
 pub use runs::retry::RetrySelection;
 pub use runs::submit::{NewRun, Occasion, Submitted};
-pub use runs::{JobCounts, Run, RunContext};
+pub use runs::workspaces::{SettledWorkspaces, Workspace, WorkspaceState};
+pub use runs::{JobCounts, Run, RunContext, RunFolder};
 pub(crate) use schedules::SCHEDULE_COLUMNS;
 pub use schedules::{
     AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult, ChangedSchedule, Fired, MISSED_COUNT_MAX,
@@ -101,13 +105,40 @@ pub struct Store {
     database: Arc<dyn Database>,
     clock: Clock,
     random: Random,
+    files: Option<RunFiles>,
 }
 
 impl Store {
     /// Makes a store for an open database.
     #[must_use]
     pub fn new(database: Arc<dyn Database>, clock: Clock, random: Random) -> Store {
-        Store { database, clock, random }
+        Store { database, clock, random, files: None }
+    }
+
+    /// The same store with a folder for files of runs.
+    #[must_use]
+    pub fn with_files(self, files: RunFiles) -> Store {
+        Store { files: Some(files), ..self }
+    }
+
+    /// The folder for files of runs, if this process knows it.
+    #[must_use]
+    pub fn files(&self) -> Option<&RunFiles> {
+        self.files.as_ref()
+    }
+
+    /// Refuses a workflow whose runs need files if this process does not know where to put them.
+    fn check_files(&self, operation: &str, workflow: &Workflow) -> Result<()> {
+        match (&self.files, workflow.key_with_files()) {
+            (None, Some(key)) => Err(Error::invalid(
+                operation,
+                format!(
+                    "`{key}` needs a folder for files that all workers share: set `dir` under [files] in windlass.toml, \
+                     or WINDLASS_FILES"
+                ),
+            )),
+            (Some(_), _) | (None, None) => Ok(()),
+        }
     }
 
     /// The source of time.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windlass_db::Database;
+use windlass_engine::RunFiles;
 use windlass_engine::store::{Job, JobFilter, NewRun, PAGE_MAX, Store, Worker};
 use windlass_engine::{JobStatus, Random, Result, RunStatus, WaitsFor};
 use windlass_scheduler::{SchedulerSteps, WorkerProcesses};
@@ -74,7 +75,8 @@ impl Engine {
     pub(super) fn open(path: &Path, world: &Arc<World>, lifespan: Lifespan) -> Result<Engine> {
         let database = Arc::new(CaseDatabase::open(path, lifespan)?);
         let random = Random::from_seed(1);
-        let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, world.clock().clone(), random);
+        let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, world.clock().clone(), random)
+            .with_files(RunFiles::beside(path));
         let outside = Arc::clone(world);
         let ends: Arc<FakeEnds> = Arc::new(move |attempt: &Attempt| {
             let job = attempt.job();

@@ -9,6 +9,7 @@ use super::output_log::OutputLog;
 use super::run_context_cache::RunContextCache;
 use super::stop::Stop;
 use windlass_db::error::Result;
+use windlass_engine::RunFiles;
 use windlass_engine::attempt_end::AttemptResult;
 use windlass_engine::store::{ClaimedJob, LogStream, RunContext, Store};
 use windlass_engine::values::{JobValues, RunEnd};
@@ -147,6 +148,11 @@ impl Attempt {
             Some(run_id) if job.phase > 0 => store.runs().end(run_id),
             Some(_) | None => Ok(None),
         }
+    }
+
+    /// The folder for files of runs, if this worker knows it.
+    pub(crate) fn files(&self) -> Option<&RunFiles> {
+        self.parts.store.files()
     }
 
     /// The id of the database. A copy of the database has another one.

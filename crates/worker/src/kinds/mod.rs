@@ -6,6 +6,7 @@ mod http;
 mod secrets;
 mod shell;
 mod values;
+mod workspace;
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ mod supported;
 
 use std::collections::HashMap;
 
-use crate::expression::{HasItems, Place, Reader};
+use crate::expression::{HasItems, HasWorkspace, Place, Reader};
 use crate::field::{self, Checked, KnownNames, WorkflowError, optional_duration, refuse, within};
 use crate::graph::Graph;
 use crate::job_names::JobNames;
@@ -70,6 +70,7 @@ impl Workflow {
             secrets: &secrets,
             reader: Reader::Workflow,
             has_items: HasItems::No,
+            has_workspace: HasWorkspace::of(self.workspace),
             accepted,
         };
         env::check(&self.env, "env", &names, Place::Workflow)?;

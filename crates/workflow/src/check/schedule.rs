@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::expression::{HasItems, Place, Reader};
+use crate::expression::{HasItems, HasWorkspace, Place, Reader};
 use crate::field::{self, Checked, KnownNames, WorkflowError, in_range, optional_duration, refuse, within};
 use crate::job_names::JobNames;
 use crate::limits;
@@ -38,6 +38,7 @@ impl Schedule {
             secrets: &[],
             reader: Reader::Workflow,
             has_items: HasItems::No,
+            has_workspace: HasWorkspace::No,
             accepted: Accepted::Supported,
         };
         check(self, &names)

@@ -29,6 +29,6 @@ pub(crate) use missing::explain;
 pub(crate) use names::{Form, Site, check};
 pub use place::Place;
 pub use reads::{JobField, JobRead};
-pub(crate) use scope::{HasItems, Reader, Scope};
+pub(crate) use scope::{HasItems, HasWorkspace, Reader, Scope};
 pub(crate) use text::to_text;
 pub(crate) use types::{check_condition, check_list};

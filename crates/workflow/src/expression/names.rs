@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::fault::Fault;
 use super::lookup::{Lookup, Segment, is_plain, path_text};
-use super::place::{self, Place, RUN, RUN_END};
+use super::place::{self, Place, RUN, RUN_END, WORKSPACE};
 use super::reads::JobField;
-use super::scope::{HasItems, Reader, Scope};
+use super::scope::{HasItems, HasWorkspace, Scope};
 use crate::report::Findings;
 use crate::support;
 
@@ -68,7 +68,7 @@ pub(crate) fn check(
                 Err(refuse(format!("name one parameter: {}", site.written("params.NAME"))))
             }
         },
-        "run" => run_field(lookup, site.place, scope.reader, &refuse, findings).map(|()| None),
+        "run" => run_field(lookup, site.place, scope, &refuse, findings).map(|()| None),
         "jobs" => job(lookup, site, scope, &refuse, findings).map(Some),
         "secrets" => match second {
             Some(Segment::Name(name)) => secret(name, scope, &refuse, findings).map(|()| None),
@@ -89,11 +89,11 @@ pub(crate) fn check(
 fn run_field(
     lookup: &Lookup,
     place: Place,
-    reader: Reader,
+    scope: &Scope<'_>,
     refuse: &dyn Fn(String) -> Fault,
     findings: &Findings,
 ) -> Result<(), Fault> {
-    let known = place.run_fields(reader);
+    let known = place.run_fields(scope);
     match lookup.path.get(1) {
         Some(Segment::Name(name)) if known.contains(&name.as_str()) => Ok(()),
         Some(Segment::Name(name))
@@ -102,6 +102,12 @@ fn run_field(
             let help = "only the jobs of `on_success`, `on_failure`, `on_cancel` and `finally` know how the run ended";
             Err(refuse(format!("`run.{name}` is not known here")).help(help))
         }
+        Some(Segment::Name(name)) if name == WORKSPACE => Err(match scope.has_workspace {
+            HasWorkspace::Yes => refuse("`run.workspace` is not known here".to_owned())
+                .help("`command`, `dir`, `env`, `stdin` and `http` of a job can name the workspace"),
+            HasWorkspace::No => refuse("the runs of this workflow have no workspace".to_owned())
+                .help("add workspace = true at the top of the file"),
+        }),
         Some(Segment::Name(name)) if place == Place::ConcurrencyKey && RUN.contains(&name.as_str()) => {
             let help = "the key is made before the run exists; a key can read `params` and `run.workflow`";
             Err(refuse(format!("`run.{name}` is not known here")).help(help))

@@ -1,6 +1,6 @@
 //! Which names can be looked up, by the place where a template or an expression stands.
 
-use super::scope::{HasItems, Reader, Scope};
+use super::scope::{HasItems, HasWorkspace, Reader, Scope};
 use crate::support::{self, Support};
 
 /// The place of a template or an expression in a file. It decides which names can be looked up.
@@ -53,6 +53,8 @@ const ROOTS: [(&str, Support); 14] = [
 
 /// The fields of `run` that every run has from its beginning.
 pub(super) const RUN: &[&str] = &["id", "workflow", "created_at", "key"];
+/// The field of `run` that names the folder of the run.
+pub(super) const WORKSPACE: &str = "workspace";
 /// The fields of `run` that only handlers know: how the run ended, and the names of the jobs that failed.
 pub(super) const RUN_END: &[&str] = &["outcome", "failed"];
 
@@ -175,13 +177,17 @@ impl Place {
     }
 
     /// The fields of `run` that are known here.
-    pub(super) fn run_fields(self, reader: Reader) -> Vec<&'static str> {
+    pub(super) fn run_fields(self, scope: &Scope<'_>) -> Vec<&'static str> {
         let known = self.known().run;
-        let ends: &[&str] = match reader {
+        let folder: &[&str] = match (self, scope.has_workspace) {
+            (Place::Command | Place::Environment, HasWorkspace::Yes) => &[WORKSPACE],
+            (_, HasWorkspace::Yes | HasWorkspace::No) => &[],
+        };
+        let ends: &[&str] = match scope.reader {
             Reader::Handler if known == RUN => RUN_END,
             Reader::Handler | Reader::Job | Reader::Outputs | Reader::Workflow => &[],
         };
-        known.iter().chain(ends).copied().collect()
+        known.iter().chain(folder).chain(ends).copied().collect()
     }
 
     /// The advice about a name that no place knows.

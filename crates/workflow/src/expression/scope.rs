@@ -1,6 +1,7 @@
 //! The names that a file declares.
 
 use crate::job_names::JobNames;
+use crate::model::KeepWorkspace;
 use crate::params::Param;
 
 /// The names in a file that expressions can look up, and the text of the file for positions in it.
@@ -14,6 +15,20 @@ pub(crate) struct Scope<'a> {
     pub(crate) secrets: &'a [&'a str],
     pub(crate) reader: Reader,
     pub(crate) has_items: HasItems,
+    pub(crate) has_workspace: HasWorkspace,
+}
+
+/// Whether the runs of the workflow have a folder, so that `run.workspace` is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HasWorkspace {
+    Yes,
+    No,
+}
+
+impl HasWorkspace {
+    pub(crate) fn of(workspace: Option<KeepWorkspace>) -> HasWorkspace {
+        if workspace.is_some() { HasWorkspace::Yes } else { HasWorkspace::No }
+    }
 }
 
 /// Whether the reader is executed for each item of a list, so that it knows `item` and `index`.

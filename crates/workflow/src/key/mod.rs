@@ -21,6 +21,8 @@ pub enum Table {
     LocalWorkflow,
     /// A secret, in `secrets`.
     Secret,
+    /// `workspace` of the file.
+    Workspace,
     /// A job, in `jobs`, `on_success`, `on_failure`, `on_cancel` or `finally`.
     Job,
     /// `retry` of a job.
@@ -130,6 +132,7 @@ impl Table {
             Table::Schedule => "a schedule",
             Table::Secret => "a secret",
             Table::Defaults => "`defaults`",
+            Table::Workspace => "`workspace`",
             Table::Job => "a job",
             Table::Retry => "`retry`",
             Table::Repeat => "`repeat`",

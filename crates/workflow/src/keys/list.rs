@@ -36,6 +36,7 @@ pub(super) const LOCAL_WORKFLOW: &[&str] = &[
     "defaults",
     "jobs",
     "outputs",
+    "workspace",
     "on_success",
     "on_failure",
     "on_cancel",
@@ -68,6 +69,12 @@ pub(super) const WORKFLOW: &[Key] = &[
     Key::new("tags", &[Texts, Text], "words by which lists of runs are filtered").elsewhere(&["labels"]),
     Key::new("secrets", &[Tables(Table::Secret)], "where the values of secrets come from")
         .support(support::SECRETS),
+    Key::new(
+        "workspace",
+        &[Boolean, ValueType::Table(Table::Workspace)],
+        "whether each run has a folder of its own, in which its jobs start",
+    )
+    .default("false"),
     Key::new("on_success", &[Tables(Table::Job)], "jobs for the end of a run whose jobs succeeded")
         .support(support::HANDLERS)
         .elsewhere(&["onsuccesscallback"]),
@@ -81,6 +88,11 @@ pub(super) const WORKFLOW: &[Key] = &[
         .support(support::HANDLERS)
         .elsewhere(&["onexit", "always", "handleron"]),
 ];
+
+pub(super) const WORKSPACE: &[Key] = &[Key::new("keep", &[Word], "which runs keep their folder")
+    .words(&["never", "on_failure", "always"])
+    .default("never")
+    .elsewhere(&["retain", "cleanup", "retention"])];
 
 /// A secret has one of these, or none.
 pub(super) const SECRET: &[Key] = &[

@@ -32,6 +32,7 @@ pub(crate) fn tables() -> impl Iterator<Item = Table> {
         Table::Param,
         Table::Schedule,
         Table::Secret,
+        Table::Workspace,
         Table::Job,
         Table::Retry,
         Table::Repeat,
@@ -54,6 +55,7 @@ impl Table {
             Table::Param => (&[], list::PARAM),
             Table::Schedule => (&[], list::SCHEDULE),
             Table::Secret => (&[], list::SECRET),
+            Table::Workspace => (&[], list::WORKSPACE),
             Table::Defaults | Table::Job => (kinds::keys(), list::JOB),
             Table::Retry => (&[], list::RETRY),
             Table::Repeat => (&[], list::REPEAT),
@@ -72,6 +74,7 @@ impl Table {
             | Table::Param
             | Table::Schedule
             | Table::Secret
+            | Table::Workspace
             | Table::Job
             | Table::Retry
             | Table::Repeat

@@ -16,6 +16,7 @@ mod secret;
 mod settings;
 mod tables;
 mod top_level;
+mod workspace;
 
 use calls::Local;
 use job::UnresolvedJob;
@@ -116,6 +117,7 @@ fn body<'a>(
         secrets: file.secrets.to_vec(),
         outputs: top.outputs.expressions.clone(),
         workflows: Vec::new(),
+        workspace: top.workspace,
         jobs: jobs.into_iter().map(|unresolved| unresolved.job).collect(),
     })
 }

@@ -4,7 +4,7 @@
 use super::job::UnresolvedJob;
 use super::tables::table_name;
 use super::top_level::TopLevel;
-use crate::expression::{Form, HasItems, JobField, Reader, Scope};
+use crate::expression::{Form, HasItems, HasWorkspace, JobField, Reader, Scope};
 use crate::graph::Graph;
 use crate::handlers::{Order, order};
 use crate::job_names::JobNames;
@@ -41,8 +41,16 @@ pub(super) fn resolve(
     findings: &mut Findings,
 ) {
     let Declared { file, top, names, secrets } = *declared;
-    let scope =
-        |reader, has_items| Scope { file, params: &top.params, jobs: names, secrets, reader, has_items };
+    let has_workspace = HasWorkspace::of(top.workspace);
+    let scope = |reader, has_items| Scope {
+        file,
+        params: &top.params,
+        jobs: names,
+        secrets,
+        reader,
+        has_items,
+        has_workspace,
+    };
     template::check(&top.templates, &scope(Reader::Workflow, HasItems::No), findings);
     // These are evaluated when every job is over.
     template::check(&top.outputs.templates, &scope(Reader::Outputs, HasItems::No), findings);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::job::JobDefaults;
 use super::outputs::{self, Outputs};
-use super::{param, secret};
+use super::{param, secret, workspace};
 use crate::expect::{self, ShortestDuration};
 use crate::keys::{self, Table, WORKFLOW_ENV};
-use crate::model::{RunHandler, Secret};
+use crate::model::{KeepWorkspace, RunHandler, Secret};
 use crate::names::{self, NameKind, workflow_name_fault};
 use crate::params::Param;
 use crate::report::{Finding, Findings, Span};
@@ -32,6 +32,7 @@ pub(super) struct TopLevel<'t, 's> {
     pub(super) secrets: Vec<Secret>,
     pub(super) outputs: Outputs<'t>,
     pub(super) workflows: Option<&'t Entry<'s>>,
+    pub(super) workspace: Option<KeepWorkspace>,
     pub(super) jobs: Option<&'t Entry<'s>>,
     /// The tables of handlers that the file has, in the order of the phases.
     pub(super) handlers: Vec<(RunHandler, &'t Entry<'s>)>,
@@ -63,6 +64,7 @@ pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], table: Table, findings: &mut F
             "include" => include::check(entry, findings),
             "tags" => top.tags = read_tags(entry, findings),
             "secrets" => top.secrets = secret::read_all(entry, findings),
+            "workspace" => top.workspace = workspace::read(entry, findings),
             name => {
                 let handler = RunHandler::ALL.into_iter().find(|handler| handler.key() == name);
                 top.handlers.extend(handler.map(|handler| (handler, entry)));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use windlass_engine::store::{Job, JobCounts, Run, Schedule};
 use windlass_engine::{JobStatus, RunSource, RunStatus};
-use windlass_views::{InspectedRun, RunView, needed_jobs_of_run};
+use windlass_views::{InspectedRun, RunView, needed_jobs_of_run, workspace_path};
 use windlass_workflow::schedule::local_text;
 
 use crate::arguments::GlobalOptions;
@@ -26,6 +26,8 @@ pub(super) struct RunDetails {
     interrupted: bool,
     /// The schedule that started the run.
     schedule: Option<Schedule>,
+    /// The path of the workspace, unless it was removed.
+    workspace: Option<String>,
     /// The names of the jobs that a job needs, by its id.
     needs: HashMap<i64, Vec<String>>,
     /// The job that has started the run.
@@ -50,13 +52,14 @@ impl RunDetails {
             None => None,
         };
         let outputs = database.ask(|store| store.runs().outputs(run.id))?;
-        Ok(RunDetails { run, jobs, counts, interrupted, schedule, needs, parent, outputs })
+        let workspace = workspace_path(database.ask(|store| store.runs().workspace(run.id))?);
+        Ok(RunDetails { run, jobs, counts, interrupted, schedule, workspace, needs, parent, outputs })
     }
 
     pub(super) fn view(&self) -> InspectedRun {
         let run = RunView::new(&self.run, &self.counts, self.interrupted);
         let outputs = self.outputs.clone().and_then(Result::ok);
-        InspectedRun::new(run, outputs, &self.jobs, &self.needs)
+        InspectedRun::new(run, outputs, self.workspace.clone(), &self.jobs, &self.needs)
     }
 }
 
@@ -101,6 +104,7 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
         ("tags", Some(run.tags.join(", ")).filter(|tags| !tags.is_empty())),
         ("folder", run.dir.as_deref().map(|dir| printable(dir).into_owned())),
         ("outputs", details.outputs.as_ref().map(outputs)),
+        ("workspace", details.workspace.as_deref().map(|path| printable(path).into_owned())),
         ("jobs", Some(runs_and_jobs::job_counts(&details.counts))),
     ]);
     let state = runs_and_jobs::run_state(run, details.interrupted);

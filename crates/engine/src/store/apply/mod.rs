@@ -42,6 +42,7 @@ impl Registrations<'_> {
         new.workflow.check().map_err(|error| {
             Error::invalid(format!("register workflow `{}`", new.workflow.name), error.to_string())
         })?;
+        self.store.check_files(&format!("register workflow `{}`", new.workflow.name), &new.workflow)?;
         let now_ms = self.store.clock.now_ms();
         let content = StoredDefinition::of(&new.workflow);
         self.store.write("register a workflow", Evidence::Token, move |connection| {

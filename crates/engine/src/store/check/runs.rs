@@ -92,6 +92,14 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     `UPDATE runs SET finished_at = updated_at WHERE id = ID` repairs it",
     },
     Invariant {
+        rule: "the workspace of an unfinished run is open",
+        sql: "SELECT 'run ' || runs.id || ' is ' || runs.status || ', and its workspace is ' || workspaces.state
+              FROM workspaces JOIN runs ON {by runs.id = workspaces.run_id}
+              WHERE workspaces.state <> 'open' AND runs.status IN ('PENDING', 'RUNNING')
+              LIMIT $1",
+        next_step: "`windlass cancel` the run, and submit it again: its files may be gone",
+    },
+    Invariant {
         rule: "a run is successful exactly if no job was cancelled, or failed without allow_failure",
         sql: "SELECT 'run ' || id || ' is ' || status || ', and of its jobs ' || failed
                      || ' failed or were cancelled' FROM (

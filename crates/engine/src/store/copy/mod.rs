@@ -8,6 +8,7 @@
 
 mod tables;
 
+use crate::files::RunFiles;
 use crate::store::Upkeep;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,15 +81,27 @@ impl Upkeep<'_> {
         self.store.read(|from| refuse_if_broken(from, "source", now_ms)).map_err(CopyError::Source)?;
         let last_used = Arc::new(LastUsed::default());
         let in_write = Arc::clone(&last_used);
+        let files = (self.store.files().cloned(), target.files().cloned());
         let copied = target.write(OPERATION, Evidence::Token, move |to| {
             in_write.set_source(false);
             let copied = copy(&*source, to, &in_write)?;
+            copy_files(&files)?;
             analyze(to)?;
             verify(to, &copied, now_ms)?;
             Ok(copied)
         });
         copied.map_err(|error| last_used.error(error))
     }
+}
+
+/// Copies the files of runs. If the transaction is not kept, no row names them, and they are removed.
+fn copy_files((source, target): &(Option<RunFiles>, Option<RunFiles>)) -> Result<()> {
+    let Some(source) = source.as_ref().filter(|files| files.exists()) else { return Ok(()) };
+    let Some(target) = target else {
+        let reason = "it needs a folder for files of runs: set `dir` under [files] in windlass.toml, or WINDLASS_FILES";
+        return Err(Error::invalid(OPERATION, reason));
+    };
+    source.copy_to(target).map_err(|error| Error::conflict(OPERATION, format!("a file of a run: {error}")))
 }
 
 fn copy(source: &dyn Database, to: &mut dyn Connection, last_used: &LastUsed) -> Result<Copied> {

@@ -73,6 +73,7 @@ pub(super) const COPIED_TABLES: &[Table] = &[
         first_event_id integer, outcome text, parent_job_id integer, parent_attempt integer, root_run_id integer,
         call_open integer),
     table!("run_tags", 2: "(tag, run_id) > (CAST($1 AS TEXT), $2)", "tag, run_id", tag text, run_id integer),
+    table!("workspaces", 1: "run_id > $1", "run_id", run_id integer, keep text, state text),
     table!("workers", 1: "id > $1", "id", id integer, host text, pid integer, process text, status text,
         queues text, run_ids text, kinds text, threads integer, lease_ms integer, heartbeats integer,
         heartbeat_at integer, started_at integer, stopped_at integer, capabilities text, version integer,

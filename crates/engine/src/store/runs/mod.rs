@@ -27,6 +27,7 @@ pub(in crate::store) mod prepared;
 pub(in crate::store) mod retry;
 mod retry_items;
 pub(in crate::store) mod submit;
+pub(in crate::store) mod workspaces;
 
 /// A run, as it is now. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,8 +118,21 @@ pub struct RunContext {
     pub run_key: Option<String>,
     /// When it was accepted.
     pub created_at: i64,
+    /// Its workspace.
+    pub workspace: RunFolder,
     /// The newest definition that has secrets, of all workflows. See [`crate::store::SecretVariables`].
     pub newest_with_secrets: Option<i64>,
+}
+
+/// Where the workspace of a run is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunFolder {
+    /// The run has none.
+    None,
+    /// At this path. It may not be made yet.
+    At(String),
+    /// The run has one, and this process does not know the folder for files.
+    Unknown,
 }
 
 fn read_run(row: &dyn Row) -> Result<Run> {
@@ -210,7 +224,11 @@ impl Runs<'_> {
     /// # Errors
     /// [`Error::NotFound`] and the database's.
     pub fn context(&self, run_id: i64) -> Result<RunContext> {
-        self.store.read(|connection| read_context(connection, run_id))
+        let mut context = self.store.read(|connection| read_context(connection, run_id))?;
+        if let (RunFolder::Unknown, Some(files)) = (&context.workspace, self.store.files()) {
+            context.workspace = RunFolder::At(files.workspace(run_id).to_string_lossy().into_owned());
+        }
+        Ok(context)
     }
 
     /// What the jobs of a run came to, for its handlers; `None` before its jobs have ended.
@@ -268,7 +286,8 @@ pub(in crate::store) fn read_context(connection: &mut dyn Connection, run_id: i6
     one(
         connection,
         "SELECT id, workflow, params, env, dir, run_key, created_at,
-                (SELECT max(workflows.id) FROM workflows WHERE secret_variables IS NOT NULL)
+                (SELECT max(workflows.id) FROM workflows WHERE secret_variables IS NOT NULL),
+                (SELECT 1 FROM workspaces WHERE workspaces.run_id = runs.id)
          FROM runs WHERE id = $1",
         &[run_id.into()],
         |row| {
@@ -281,6 +300,10 @@ pub(in crate::store) fn read_context(connection: &mut dyn Connection, run_id: i6
                 run_key: row.optional_text(5)?,
                 created_at: row.integer(6)?,
                 newest_with_secrets: row.optional_integer(7)?,
+                workspace: match row.optional_integer(8)? {
+                    None => RunFolder::None,
+                    Some(_) => RunFolder::Unknown,
+                },
             })
         },
     )

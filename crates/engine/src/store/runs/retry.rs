@@ -1,6 +1,7 @@
 //! Retrying a finished run: some of its jobs are reset, and the others stay as they are.
 
 use super::retry_items::{Reset, delete_items, find_reset, release_first_items, reopen_groups};
+use super::workspaces;
 use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus};
 use crate::store::Runs;
@@ -100,6 +101,7 @@ pub(in crate::store) fn retry_locked(
     }
     choose_runs_to_retry(connection, run_id, selection, &roots)?;
     let Reset { jobs, reopened } = find_reset(connection, &roots)?;
+    workspaces::reopen(connection, run_id, &jobs)?;
     delete_items(connection, run_id, &jobs)?;
     let reset = reset(connection, &jobs, now_ms)?;
     reopen_groups(connection, &reopened, now_ms)?;

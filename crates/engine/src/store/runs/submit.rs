@@ -1,6 +1,7 @@
 //! Submitting a run: its definition, the run, its jobs and its dependencies are inserted in one transaction.
 
 use super::prepared::{PreparedJob, PreparedRun, StoredDefinition, on_full, to_json};
+use super::workspaces;
 use crate::decide::for_each::GROUP_KIND;
 use crate::join_rule::JoinRule;
 use crate::status::{RunSource, RunStatus};
@@ -68,6 +69,7 @@ impl Runs<'_> {
         if has_unresolved_calls(&run.workflow) {
             self.store.read(|connection| resolve_calls(connection, &mut run.workflow))?;
         }
+        self.store.check_files(&format!("submit workflow `{}`", run.workflow.name), &run.workflow)?;
         let prepared = PreparedRun::of(&run, &self.store.random)?;
         let evidence = run_evidence(&prepared);
         self.store
@@ -135,6 +137,7 @@ pub(in crate::store) fn insert(
     }
     let ids = insert_jobs(connection, run_id, parent, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
+    workspaces::insert(connection, run_id, run.workflow.workspace)?;
     admit(connection, &prepared.keys_to_admit, now_ms)?;
     let has_decisions = prepared.jobs.iter().any(|job| job.control.is_some());
     let decisions = if has_decisions { WakeUps::DUE } else { WakeUps::NONE };

@@ -42,7 +42,7 @@ fn execute(attempt: &Attempt, ends: &Arc<FakeEnds>) -> Result<Outcome, Outcome> 
     let secrets = Secrets::fake(&secrets);
     let request = request::build(&http, &values.with_secrets(&secrets), &attempt.idempotency_key())?;
     secrets.mask(attempt);
-    let saved = http.save.as_deref().map(|save| place(save, run, &values)).transpose()?;
+    let saved = http.save.as_deref().map(|save| place(save, attempt, run, &values)).transpose()?;
     let what = what(&request);
     let end = Ending { attempt, timeout_ms: http.timeout_ms };
     let FakeEnd { how, output, error } = ends(attempt);

@@ -35,6 +35,7 @@ use self::save::SaveFile;
 use crate::handler::{Attempt, Handler, LinkLocal, StopCause, WorkerContext, failed, failed_for_good};
 use crate::kinds::secrets::Secrets;
 use crate::kinds::values::{TemplateValues, read_with_retries};
+use crate::kinds::workspace;
 
 /// How much of a body is read to show its first line.
 const ERROR_BODY_BYTES: u64 = 64 * 1024;
@@ -82,7 +83,8 @@ impl Http {
         let secrets = Secrets::resolve(attempt, &secrets, run_folder)?;
         let request = request::build(&http, &values.with_secrets(&secrets), &attempt.idempotency_key())?;
         secrets.mask(attempt);
-        let save = http.save.as_deref().map(|save| place(save, run.as_deref(), &values)).transpose()?;
+        let save =
+            http.save.as_deref().map(|save| place(save, attempt, run.as_deref(), &values)).transpose()?;
         if attempt.stop().cause().is_some() {
             return Err(Outcome::Unstarted);
         }
@@ -301,9 +303,16 @@ impl Content {
 }
 
 /// The path of the file for the body, relative to the folder of the run.
-fn place(save: &str, run: Option<&RunContext>, values: &TemplateValues<'_>) -> Result<PathBuf, Outcome> {
+/// The path of a file to save. A relative one begins at the workspace, or at the folder of the workflow file.
+fn place(
+    save: &str,
+    attempt: &Attempt,
+    run: Option<&RunContext>,
+    values: &TemplateValues<'_>,
+) -> Result<PathBuf, Outcome> {
     let save = values.render(save, || "http.save".to_owned())?;
-    let folder = run.and_then(|run| run.dir.as_deref()).map(PathBuf::from).unwrap_or_default();
+    let base = || run.and_then(|run| run.dir.as_deref()).map(PathBuf::from);
+    let folder = workspace::make(attempt, run)?.or_else(base).unwrap_or_default();
     let place = folder.join(&save);
     if place.file_name().is_none() || save.ends_with('/') {
         return Err(failed_for_good("`http.save` names no file"));

@@ -14,6 +14,7 @@ use super::{env_file, stdin};
 use crate::handler::{Attempt, failed_for_good};
 use crate::kinds::secrets::Secrets;
 use crate::kinds::values::{TemplateValues, read_with_retries};
+use crate::kinds::workspace;
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::OUTPUT_VARIABLE;
@@ -29,6 +30,8 @@ const SERVICE_MANAGER_VARIABLES: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", 
 const IDEMPOTENCY_KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
 /// The processes of a job are found by its mark and the number of the attempt.
 pub(super) const MARK_VARIABLE: &str = "WINDLASS_MARK";
+/// The workspace of the run, if it has one.
+const WORKSPACE_VARIABLE: &str = "WINDLASS_WORKSPACE";
 pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 
 pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) -> Result<Command, Outcome> {
@@ -64,9 +67,13 @@ pub(super) fn fill_in(filling: &Filling<'_>, output_file: &Path) -> Result<Comma
         command.env(name, private.render(value, || format!("env.{name}"))?);
     }
     command.envs(secrets.variables());
+    let workspace = workspace::make(attempt, run)?;
     add_job_environment(&mut command, attempt, output_file);
+    if let Some(path) = &workspace {
+        command.env(WORKSPACE_VARIABLE, path);
+    }
     secrets.mask(attempt);
-    if let Some(dir) = folder(payload, run, values)? {
+    if let Some(dir) = folder(payload, run, workspace, values)? {
         command.current_dir(dir);
     }
     {
@@ -175,14 +182,16 @@ fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &P
     }
 }
 
-/// The folder to start in: `dir`, relative to the folder of the run.
+/// The folder to start in: `dir`, relative to the folder of the workflow file. Without `dir` it is the workspace, if the run
+/// has one.
 fn folder(
     payload: &Payload,
     run: Option<&RunContext>,
+    workspace: Option<PathBuf>,
     values: &TemplateValues<'_>,
 ) -> Result<Option<PathBuf>, Outcome> {
     let base = run.and_then(|run| run.dir.as_deref()).map(PathBuf::from);
-    let Some(dir) = &payload.dir else { return Ok(base) };
+    let Some(dir) = &payload.dir else { return Ok(workspace.or(base)) };
     let dir = values.render(dir, || "dir".to_owned())?;
     Ok(Some(base.unwrap_or_default().join(dir)))
 }

@@ -7,7 +7,7 @@ mod table;
 use std::collections::HashMap;
 
 use super::top_level::TopLevel;
-use crate::expression::{HasItems, Reader, Scope};
+use crate::expression::{HasItems, HasWorkspace, Reader, Scope};
 use crate::job_names::JobNames;
 use crate::model::{DEFAULT_SCHEDULE, Schedule};
 use crate::report::{Finding, Findings, Span};
@@ -28,6 +28,7 @@ pub(super) fn read_all(
         secrets: &[],
         reader: Reader::Workflow,
         has_items: HasItems::No,
+        has_workspace: HasWorkspace::No,
     };
     if let Value::Table(_) = entry.node.value {
         let help = "begin each schedule with [[schedules]], and write its name as `name`";
