@@ -47,14 +47,16 @@ pub struct RegistrationView {
     updated_at: Option<String>,
     tags: Vec<String>,
     schedules: Vec<String>,
+    triggers: Vec<String>,
     next_at: Option<String>,
 }
 
 impl RegistrationView {
-    /// `schedules` are names; `next_at` is the earliest occurrence of all of them.
+    /// `schedules` and `triggers` are names; `next_at` is the earliest occurrence of all of them.
     pub fn new(
         registration: &Registration,
         schedules: Vec<String>,
+        triggers: Vec<String>,
         next_at: Option<i64>,
     ) -> RegistrationView {
         RegistrationView {
@@ -67,6 +69,7 @@ impl RegistrationView {
             updated_at: instant(Some(registration.updated_at)),
             tags: registration.tags.clone(),
             schedules,
+            triggers,
             next_at: instant(next_at),
         }
     }

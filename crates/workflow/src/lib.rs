@@ -40,6 +40,7 @@ mod suggest;
 pub mod support;
 pub mod template;
 mod tree;
+pub mod trigger;
 mod warnings;
 
 pub use calls::CallError;

@@ -42,5 +42,6 @@ mod sqlite_python;
 mod support;
 mod terminal;
 mod threads;
+mod triggers;
 mod waits;
 mod workspaces;
