@@ -166,7 +166,11 @@ mod tests {
         clock.advance_ms(FIRST_MS);
         let mut left_after = |max_age_ms: Option<i64>, max_runs_per_workflow: Option<i64>| {
             retention.set(Retention { max_age_ms, max_runs_per_workflow, ..Retention::default() });
-            while upkeep.step() != NextStep::After(ROUND) {}
+            // As if each pause were over, at the same time of day.
+            upkeep.delete_at_ms = clock.monotonic_ms();
+            while upkeep.step() != NextStep::After(ROUND) {
+                upkeep.delete_at_ms = clock.monotonic_ms();
+            }
             sql.value::<i64>("SELECT count(*) FROM runs")
         };
         assert_eq!(left_after(None, None), 99);
