@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 30] = [
+const VERBS: [&str; 31] = [
+    "artifacts",
     "bench",
     "doctor",
     "run",

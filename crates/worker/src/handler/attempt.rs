@@ -8,10 +8,11 @@ use super::masker::Masker;
 use super::output_log::OutputLog;
 use super::run_context_cache::RunContextCache;
 use super::stop::Stop;
+use crate::kinds::FilesToKeep;
 use windlass_db::error::Result;
 use windlass_engine::RunFiles;
 use windlass_engine::attempt_end::AttemptResult;
-use windlass_engine::store::{ClaimedJob, LogStream, RunContext, Store};
+use windlass_engine::store::{ClaimedJob, KeptArtifact, LogStream, RunContext, Store};
 use windlass_engine::values::{JobValues, RunEnd};
 use windlass_system::Clock;
 use windlass_system::wake_ups::{WakeUpListener, WakeUps};
@@ -22,6 +23,8 @@ pub struct Attempt {
     exit_code: OnceLock<i64>,
     /// What the handler found, for the conditions of the job.
     result: OnceLock<AttemptResult>,
+    /// What the job keeps if the attempt succeeds.
+    files_to_keep: OnceLock<FilesToKeep>,
 }
 
 /// What an attempt is made of.
@@ -38,7 +41,7 @@ pub(crate) struct NewAttempt {
 
 impl Attempt {
     pub(crate) fn new(parts: NewAttempt) -> Attempt {
-        Attempt { parts, exit_code: OnceLock::new(), result: OnceLock::new() }
+        Attempt { parts, exit_code: OnceLock::new(), result: OnceLock::new(), files_to_keep: OnceLock::new() }
     }
 
     /// The job.
@@ -148,6 +151,21 @@ impl Attempt {
             Some(run_id) if job.phase > 0 => store.runs().end(run_id),
             Some(_) | None => Ok(None),
         }
+    }
+
+    /// Keeps these files if the attempt succeeds.
+    pub(crate) fn keep_files(&self, files: FilesToKeep) {
+        let _first = self.files_to_keep.set(files);
+    }
+
+    pub(crate) fn files_to_keep(&self) -> Option<&FilesToKeep> {
+        self.files_to_keep.get()
+    }
+
+    /// The artifacts of a job of the same run, and of its items.
+    pub(crate) fn artifacts_of(&self, job: &str) -> Result<Vec<KeptArtifact>> {
+        let NewAttempt { job: own, store, .. } = &self.parts;
+        own.run_id.map_or(Ok(Vec::new()), |run_id| store.runs().artifacts(run_id, Some(job)))
     }
 
     /// The folder for files of runs, if this worker knows it.

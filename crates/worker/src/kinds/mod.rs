@@ -2,6 +2,7 @@
 //! kinds with [`Handlers::register`].
 
 mod fake;
+mod files;
 mod http;
 mod secrets;
 mod shell;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use crate::handler::Handlers;
 pub use fake::{FakeEnd, FakeEnds, HowItEnds};
+pub(crate) use files::FilesToKeep;
 pub use shell::open_files;
 
 impl Handlers {
