@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use windlass_engine::store::{Job, JobCounts, Run, Schedule};
-use windlass_engine::{JobStatus, RunSource};
+use windlass_engine::{JobStatus, RunSource, RunStatus};
 use windlass_views::{InspectedRun, RunView, needed_jobs_of_run, workspace_path};
 use windlass_workflow::schedule::local_text;
 
@@ -235,7 +235,11 @@ fn next_steps(details: &RunDetails, global: &GlobalOptions) -> String {
     if details.counts.of(JobStatus::Successful) == details.counts.total() {
         return String::new();
     }
-    let retry = global.hint(&format!("retry {top}"));
     let logs = global.hint(&format!("logs {id}"));
+    if details.run.status == RunStatus::Successful {
+        // What failed was allowed to, and what was skipped was not needed.
+        return format!("\n`{logs}` shows all output\n");
+    }
+    let retry = global.hint(&format!("retry {top}"));
     format!("\n`{logs}` shows all output, `{retry}` reruns failed and skipped jobs\n")
 }
