@@ -12,9 +12,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::GlobalOptions;
 use crate::commands::{
-    apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, test,
-    validate, watch, why, worker, workflows,
+    apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
+    inspect, jobs, logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats,
+    submit, test, validate, watch, why, worker, workflows,
 };
 use crate::output;
 

@@ -27,9 +27,9 @@ use std::process::ExitCode;
 use crate::arguments::LogFormat;
 use crate::cli::{Cli, Command};
 use crate::commands::{
-    apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, test,
-    validate, watch, why, worker, workflows,
+    apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
+    inspect, jobs, logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats,
+    submit, test, validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
 

@@ -69,7 +69,8 @@ impl TestWorker {
             owned,
             outcome: Outcome::Successful { output },
             exit_code: None,
-            logs: Vec::new(), artifacts: Vec::new(),
+            logs: Vec::new(),
+            artifacts: Vec::new(),
         };
         self.shared.results.add(ended, 0, self.shared.clock().monotonic_us())
     }

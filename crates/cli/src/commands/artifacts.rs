@@ -48,19 +48,9 @@ Examples:
 pub(crate) fn execute(global: &GlobalOptions, args: &ArtifactsArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let run = find::run(&database, args.run_id)?;
-    let job = args.job.as_deref();
+    let named = args.job.as_deref().map(|name| find::job_by_name(&database, run.id, name)).transpose()?;
+    let job = named.as_ref().and_then(|job| job.name.as_deref());
     let mut kept = database.ask(|store| store.runs().artifacts(run.id, job))?;
-    if kept.is_empty()
-        && let Some(job) = job
-    {
-        let jobs = database.ask(|store| store.jobs().of_run(run.id))?;
-        if jobs.iter().all(|known| known.name.as_deref() != Some(job)) {
-            return Err(Failure::not_found(
-                format!("run {} has no job `{job}`", run.id),
-                format!("`{}` lists its jobs", global.hint(&format!("inspect {}", run.id))),
-            ));
-        }
-    }
     if let Some(path) = &args.path {
         kept.retain(|kept| kept.artifact.path == *path);
     }
@@ -106,7 +96,10 @@ fn get(
         [first, ..] => {
             return Err(Failure::usage(
                 format!("several items of `{job}` kept {path}"),
-                format!("name one of them, as in `{}`", global.hint(&format!("artifacts {run_id} {} {path}", first.job))),
+                format!(
+                    "name one of them, as in `{}`",
+                    global.hint(&format!("artifacts {run_id} {} {path}", first.job))
+                ),
             ));
         }
     };

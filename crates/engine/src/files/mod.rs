@@ -51,7 +51,7 @@ impl RunFiles {
         RunFiles { database: Some(database.into()), ..files }
     }
 
-    /// Whether a path without links is one of the files of the database, or is in the folder for files.
+    /// Whether a path without links is one of the files of the database, or is in the folder for files and not in a workspace.
     #[must_use]
     pub fn is_own(&self, path: &Path) -> bool {
         let is_of_database = |database: &Path| {
@@ -59,7 +59,9 @@ impl RunFiles {
             let parts: [&[u8]; 5] = [b"", b"-wal", b"-shm", b"-journal", b".files"];
             rest.is_some_and(|rest| parts.contains(&rest))
         };
-        path.starts_with(&self.root) || self.database.as_deref().is_some_and(is_of_database)
+        // Jobs may use the workspaces there.
+        let is_beside_workspaces = path.starts_with(&self.root) && !path.starts_with(self.part("runs"));
+        is_beside_workspaces || self.database.as_deref().is_some_and(is_of_database)
     }
 
     /// The path.

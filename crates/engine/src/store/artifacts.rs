@@ -6,9 +6,9 @@ use windlass_db::error::Result;
 use windlass_db::{Connection, Row, Value, all};
 
 use crate::files::Named;
+use crate::store::check::Problem;
 use crate::store::finish::Finish;
 use crate::store::{ForScheduler, Runs, Upkeep, json_ids};
-use crate::store::check::Problem;
 
 /// Rows in one statement, and contents that are looked at together.
 const CHUNK: usize = 500;

@@ -40,7 +40,8 @@ impl Turn<'_> {
             worker_id,
             transition,
             exit_code: None,
-            logs: Vec::new(), artifacts: Vec::new(),
+            logs: Vec::new(),
+            artifacts: Vec::new(),
         }
     }
 

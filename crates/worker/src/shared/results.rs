@@ -20,7 +20,13 @@ pub(crate) struct EndedAttempt {
 
 impl EndedAttempt {
     pub(crate) fn unstarted(owned: OwnedJob) -> EndedAttempt {
-        EndedAttempt { owned, outcome: Outcome::Unstarted, exit_code: None, logs: Vec::new(), artifacts: Vec::new() }
+        EndedAttempt {
+            owned,
+            outcome: Outcome::Unstarted,
+            exit_code: None,
+            logs: Vec::new(),
+            artifacts: Vec::new(),
+        }
     }
 
     /// Bytes of its output or error, and of its lines.

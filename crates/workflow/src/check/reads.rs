@@ -1,8 +1,8 @@
 //! Checks what the jobs of a workflow that a program made read of other jobs.
 
 use super::within_job;
-use crate::files::check_is_kept;
 use crate::field::{Checked, WorkflowError, refuse};
+use crate::files::check_is_kept;
 use crate::for_each::ForEach;
 use crate::graph::Graph;
 use crate::handlers::{Order, order};

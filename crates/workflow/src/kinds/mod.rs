@@ -32,8 +32,8 @@ pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
 pub(crate) use read::{
     action_key_names, action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside,
 };
-use shell::Shell;
 pub(crate) use shell::ARTIFACT as ARTIFACT_KEYS;
+use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
 use sleep::Sleep;
 pub use summary::{Summary, SummaryText};
@@ -135,9 +135,11 @@ impl Action {
     pub(crate) fn artifacts(&self) -> &[Artifact] {
         match self {
             Action::Shell(shell) => &shell.artifacts,
-            Action::Http(_) | Action::Call(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
-                &[]
-            }
+            Action::Http(_)
+            | Action::Call(_)
+            | Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_) => &[],
         }
     }
 
@@ -145,9 +147,11 @@ impl Action {
     pub(crate) fn inputs(&self) -> &[Input] {
         match self {
             Action::Shell(shell) => &shell.inputs,
-            Action::Http(_) | Action::Call(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
-                &[]
-            }
+            Action::Http(_)
+            | Action::Call(_)
+            | Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_) => &[],
         }
     }
 

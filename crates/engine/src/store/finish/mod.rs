@@ -121,7 +121,8 @@ pub(in crate::store) fn fail_unreadable(
                 worker_id,
                 transition,
                 exit_code: None,
-                logs: Vec::new(), artifacts: Vec::new(),
+                logs: Vec::new(),
+                artifacts: Vec::new(),
             }
         })
         .collect();

@@ -122,7 +122,8 @@ fn apply_reports(
             worker_id: report.worker_id.unwrap_or(NOBODY),
             transition: after_attempt(&report.retry_state, outcome, chance()),
             exit_code: None,
-            logs: Vec::new(), artifacts: Vec::new(),
+            logs: Vec::new(),
+            artifacts: Vec::new(),
         });
     }
     finish(connection, &finishes, now_ms)?;

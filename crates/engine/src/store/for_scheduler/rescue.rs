@@ -188,7 +188,8 @@ fn take_back(
                 worker_id: orphan.worker_id,
                 transition: after_attempt(&orphan.retry_state, outcome, random.fraction()),
                 exit_code: None,
-                logs: Vec::new(), artifacts: Vec::new(),
+                logs: Vec::new(),
+                artifacts: Vec::new(),
             }
         })
         .collect();

@@ -4,11 +4,11 @@ use super::retry_items::{Reset, delete_items, find_reset, release_first_items, r
 use super::workspaces;
 use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus};
-use crate::store::{Runs, artifacts};
 use crate::store::evidence::Evidence;
 use crate::store::finish::propagation::{Belonging, Ended, skip_descendants};
 use crate::store::finish::run_end::end_runs;
 use crate::store::json_ids;
+use crate::store::{Runs, artifacts};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fragment, Row, all, first, one};
 use windlass_system::wake_ups::WakeUps;

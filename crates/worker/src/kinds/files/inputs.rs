@@ -30,7 +30,8 @@ pub(super) fn put(
         if attempt.stop().cause().is_some() {
             return Err(Outcome::Unstarted);
         }
-        let target = if input.is_folder() { format!("{}{}", input.to, kept.artifact.path) } else { input.to.clone() };
+        let target =
+            if input.is_folder() { format!("{}{}", input.to, kept.artifact.path) } else { input.to.clone() };
         copy(attempt, files, folder, &target, &kept.artifact.hash).map_err(|error| {
             failed(format!("the input `{target}` ({} of {}): {error}", kept.artifact.path, kept.job))
         })?;
@@ -51,7 +52,10 @@ fn choose<'k>(
     if matching.is_empty() {
         return Err(match kept {
             [] => format!("the input `{to}`: job `{job}` kept no files"),
-            kept => format!("the input `{to}`: no artifact of job `{job}` matches `{text}`; it has {}", names(kept)),
+            kept => format!(
+                "the input `{to}`: no artifact of job `{job}` matches `{text}`; it has {}",
+                names(kept)
+            ),
         });
     }
     if matching.len() > limits::ARTIFACTS {

@@ -68,7 +68,8 @@ fn read_table<'t>(
 fn read_glob(node: &Node<'_>, what: &str, findings: &mut Findings) -> Option<String> {
     let glob = expect::filled_text(node, what, findings)?;
     if let Err(reason) = check_glob(glob) {
-        findings.push(Finding::new(node.span.clone(), format!("{what} is not a pattern of files")).label(reason));
+        findings
+            .push(Finding::new(node.span.clone(), format!("{what} is not a pattern of files")).label(reason));
         return None;
     }
     Some(glob.to_owned())

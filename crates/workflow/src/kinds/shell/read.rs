@@ -51,8 +51,9 @@ const ENV_FILES: Key =
         .support(support::ENV_FILES)
         .elsewhere(&["dotenv", "envfile", "environmentfile"]);
 
-pub(super) const INPUTS: Key = Key::new("inputs", &[ValueType::Values], "artifacts of other jobs that the job gets")
-    .template(Place::Command);
+pub(super) const INPUTS: Key =
+    Key::new("inputs", &[ValueType::Values], "artifacts of other jobs that the job gets")
+        .template(Place::Command);
 pub(super) const ARTIFACTS: Key = Key::new(
     "artifacts",
     &[ValueType::TextsOrTables(Table::Artifact), ValueType::Text],
