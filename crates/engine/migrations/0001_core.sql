@@ -100,8 +100,8 @@ CREATE TABLE runs (
     started_at       {integer},
     finished_at      {integer},
     updated_at       {integer} NOT NULL DEFAULT ({now_ms}),
-    -- Why a schedule started it; NULL if a person submitted it.
-    source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'trigger')),
+    -- Why a schedule started it, or `event` if a trigger did; NULL if a person submitted it.
+    source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'trigger', 'event')),
     -- Proves that the run's transaction was kept, if the answer to its commit was lost.
     token            {integer} NOT NULL DEFAULT ({token}),
     -- Whether some of its jobs are handlers, and which of its jobs run: 0 is its jobs, 1 the handlers of its outcome, 2 the
@@ -360,6 +360,45 @@ CREATE INDEX events_undispatched ON events (id) WHERE dispatched_at IS NULL;
 CREATE TABLE event_counter (
     id    {integer} NOT NULL PRIMARY KEY CHECK (id = 1),
     last  {integer} NOT NULL
+) {strict};
+
+-- What starts runs of registered workflows besides people and schedules. The rows follow the active definitions.
+CREATE TABLE triggers (
+    workflow        {text} NOT NULL,
+    name            {text} NOT NULL,
+    definition      {text} NOT NULL,
+    -- The event that it takes; empty for the ends of runs of other workflows.
+    event_name      {text} NOT NULL,
+    -- It takes events with a higher number.
+    after_event_id  {integer} NOT NULL,
+    created_at      {integer} NOT NULL,
+    -- The last thing that it took and that started no run because of an error; NULL once it has started a run again.
+    failed_at       {integer},
+    failed_source   {text},
+    last_error      {text},
+    PRIMARY KEY (workflow, name)
+) {clustered};
+
+CREATE INDEX triggers_of_event ON triggers (event_name);
+
+-- Ends of runs that were not called by a job, as long as no trigger was asked about them. They are written only if a trigger
+-- takes ends of runs.
+CREATE TABLE run_ends (
+    finished_at  {integer} NOT NULL,
+    run_id       {integer} NOT NULL,
+    workflow     {text} NOT NULL,
+    status       {text} NOT NULL CHECK (status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')),
+    PRIMARY KEY (finished_at, run_id)
+) {clustered};
+
+-- The runs that triggers have started.
+CREATE TABLE triggered_runs (
+    run_id        {integer} NOT NULL PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+    trigger_name  {text} NOT NULL,
+    -- The event or the end of a run: `event:5`, or `run:12:1767225600000`.
+    started_by    {text} NOT NULL,
+    -- How many such runs have started each other, with this one.
+    depth         {integer} NOT NULL CHECK (depth >= 1)
 ) {strict};
 
 CREATE TABLE job_dependencies (

@@ -224,6 +224,8 @@ pub enum RunSource {
     Backfill,
     /// A person triggered the schedule.
     Trigger,
+    /// An event or the end of another run: a trigger of the workflow took it.
+    Event,
 }
 
 impl RunSource {
@@ -235,13 +237,14 @@ impl RunSource {
             RunSource::Catchup => "catchup",
             RunSource::Backfill => "backfill",
             RunSource::Trigger => "trigger",
+            RunSource::Event => "event",
         }
     }
 
     /// The source with that spelling.
     #[must_use]
     pub fn parse(text: &str) -> Option<RunSource> {
-        [RunSource::Schedule, RunSource::Catchup, RunSource::Backfill, RunSource::Trigger]
+        [RunSource::Schedule, RunSource::Catchup, RunSource::Backfill, RunSource::Trigger, RunSource::Event]
             .into_iter()
             .find(|source| source.as_str() == text)
     }

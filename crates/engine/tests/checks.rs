@@ -33,6 +33,12 @@ fn sound_database() -> Bench {
 /// (the rule, a statement that breaks it, the reported text)
 const BREAKS: &[(&str, &str, &str)] = &[
     (
+        "a trigger belongs to a registered workflow",
+        "INSERT INTO triggers (workflow, name, definition, event_name, after_event_id, created_at)
+         VALUES ('gone', 'push', '{}', 'push', 0, 0)",
+        "trigger gone/push is there, and its workflow is not registered",
+    ),
+    (
         "the workspace of an unfinished run is open",
         "INSERT INTO workspaces (run_id, keep, state) VALUES (1, 'never', 'removed')",
         "run 1 is RUNNING, and its workspace is removed",

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use support::{graph, request, success};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::store::{ClaimedJob, Claims, NewRegistration, RetrySelection, ScheduleOrigin, Scope};
-use windlass_engine::{Clock, Error, Random, Store, TABLES};
+use windlass_engine::store::{
+    ClaimedJob, Claims, NewRegistration, NewSignal, RetrySelection, ScheduleOrigin, Scope,
+};
+use windlass_engine::{Clock, Error, Random, RunStatus, Store, TABLES};
 use windlass_test_server::Schema;
 use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule as Definition};
@@ -90,6 +92,42 @@ fn a_run_that_is_partly_pruned_meanwhile_is_not_retried() {
     let retried =
         meanwhile(&schema, &prunes, || store.runs().retry(run_id, RetrySelection::From("j1".to_owned())));
     assert!(matches!(&retried, Err(Error::Conflict { .. })), "its parent is gone: {retried:?}");
+}
+
+/// The decision has looked for events, found none, and is held up before it writes that the job waits.
+#[test]
+fn a_signal_between_the_look_of_a_decision_and_its_write_is_not_lost() {
+    let schema = Schema::new();
+    let store = open(&schema);
+    let text = "[jobs.paid]\nwait_for = { event = \"paid\" }";
+    let source = windlass_workflow::Source::new("paid.toml", text.into()).unwrap();
+    let run_id = support::submit(&store, windlass_workflow::parse(&source).unwrap());
+    let (mut holder, mut observer) = (schema.client(), schema.client());
+    holder.batch_execute("BEGIN; SELECT id FROM jobs FOR UPDATE").unwrap();
+    let mut waiting = || -> i64 {
+        let blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                       AND cardinality(pg_blocking_pids(pid)) > 0";
+        observer.query_one(blocked, &[]).unwrap().get(0)
+    };
+    std::thread::scope(|scope| {
+        let began = Instant::now();
+        let deciding = scope.spawn(|| store.for_scheduler().decide_waiting().unwrap());
+        while waiting() == 0 {
+            assert!(began.elapsed() < PATIENCE && !deciding.is_finished(), "the decision does not wait");
+        }
+        let (name, payload) = ("paid".to_owned(), "1".to_owned());
+        let signal = NewSignal { name, key: None, payload, event_id: None };
+        let signalling = scope.spawn(|| {
+            store.events().signal(signal).unwrap();
+            while store.for_scheduler().dispatch_events().unwrap() {}
+        });
+        while waiting() < 2 && !signalling.is_finished() {
+            assert!(began.elapsed() < PATIENCE, "the signal neither waits nor ends");
+        }
+        holder.batch_execute("COMMIT").unwrap();
+    });
+    while store.for_scheduler().decide_waiting().unwrap() > 0 {}
+    assert_eq!(store.runs().get(run_id).unwrap().status, RunStatus::Successful);
 }
 
 #[test]

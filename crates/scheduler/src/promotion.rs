@@ -32,6 +32,9 @@ impl Promotion {
         if upcoming.has_events {
             refusals.tolerate("dispatch events", dispatch_events(store))?;
         }
+        if upcoming.has_run_ends {
+            refusals.tolerate("start runs after others", dispatch_run_ends(store))?;
+        }
         let rate_allows_at = self.wake_for_rates(store, upcoming.rate_allows_at)?;
         let due_at = self.promote(store, upcoming.due_at)?;
         Ok([due_at, rate_allows_at].into_iter().flatten().min())
@@ -71,6 +74,16 @@ impl Promotion {
 fn dispatch_events(store: &Store) -> Result<()> {
     for _batch in 0..BATCHES_MAX {
         if !store.for_scheduler().dispatch_events()? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Starts what ends of runs start, up to a limit.
+fn dispatch_run_ends(store: &Store) -> Result<()> {
+    for _batch in 0..BATCHES_MAX {
+        if !store.for_scheduler().dispatch_run_ends()? {
             break;
         }
     }

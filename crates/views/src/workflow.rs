@@ -46,14 +46,16 @@ pub struct RegistrationView {
     created_at: Option<String>,
     updated_at: Option<String>,
     schedules: Vec<String>,
+    triggers: Vec<String>,
     next_at: Option<String>,
 }
 
 impl RegistrationView {
-    /// `schedules` are names; `next_at` is the earliest occurrence of all of them.
+    /// `schedules` and `triggers` are names; `next_at` is the earliest occurrence of all of them.
     pub fn new(
         registration: &Registration,
         schedules: Vec<String>,
+        triggers: Vec<String>,
         next_at: Option<i64>,
     ) -> RegistrationView {
         RegistrationView {
@@ -65,6 +67,7 @@ impl RegistrationView {
             created_at: instant(Some(registration.created_at)),
             updated_at: instant(Some(registration.updated_at)),
             schedules,
+            triggers,
             next_at: instant(next_at),
         }
     }

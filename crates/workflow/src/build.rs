@@ -16,6 +16,7 @@ impl Workflow {
             params: Vec::new(),
             env: BTreeMap::new(),
             schedules: Vec::new(),
+            triggers: Vec::new(),
             tags: Vec::new(),
             secrets: Vec::new(),
             outputs: BTreeMap::new(),

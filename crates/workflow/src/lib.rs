@@ -40,6 +40,7 @@ mod suggest;
 pub mod support;
 pub mod template;
 mod tree;
+pub mod trigger;
 
 pub use calls::CallError;
 pub use canonical::hash_of_stored;

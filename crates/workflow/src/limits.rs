@@ -5,6 +5,10 @@
 
 /// The largest number of schedules of a workflow.
 pub const SCHEDULES: usize = 100;
+/// The largest number of triggers of a workflow.
+pub const TRIGGERS: usize = 100;
+/// The largest number of items of `after` and of `status` of a trigger.
+pub const TRIGGER_PATTERNS: usize = 100;
 /// The largest `catchup_max`: how many occurrences a schedule catches up at a time.
 pub const CATCHUP: i64 = 100_000;
 /// The default of `catchup_max`.

@@ -11,6 +11,7 @@ use crate::expression::Expression;
 use crate::for_each::ForEach;
 use crate::kinds::Action;
 use crate::params::Param;
+use crate::trigger::Trigger;
 
 /// The queue of a job without `queue`.
 pub const DEFAULT_QUEUE: &str = "default";
@@ -39,6 +40,9 @@ pub struct Workflow {
     /// When the workflow runs by itself, in the order of the file. Each schedule has a different name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<Schedule>,
+    /// What else starts a run, in the order of the file. Each trigger has a different name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<Trigger>,
     /// Words by which lists of runs are filtered, sorted, without duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,

@@ -12,6 +12,7 @@ pub(crate) enum NameKind {
     Queue,
     Capability,
     Schedule,
+    Trigger,
     Variable,
     Secret,
     Tag,
@@ -28,6 +29,7 @@ impl NameKind {
             NameKind::Queue => "queue",
             NameKind::Capability => "capability",
             NameKind::Schedule => "schedule",
+            NameKind::Trigger => "trigger",
             NameKind::Variable => "variable",
             NameKind::Secret => "secret",
             NameKind::Tag => "tag",
@@ -43,6 +45,7 @@ impl NameKind {
             | NameKind::Queue
             | NameKind::Capability
             | NameKind::Schedule
+            | NameKind::Trigger
             | NameKind::Tag
             | NameKind::Event
             | NameKind::Workflow => c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'),
@@ -59,6 +62,7 @@ impl NameKind {
             | NameKind::Queue
             | NameKind::Capability
             | NameKind::Schedule
+            | NameKind::Trigger
             | NameKind::Tag
             | NameKind::Event
             | NameKind::Workflow => {

@@ -50,6 +50,7 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
         Table::Workflow | Table::LocalWorkflow => Some(json!({ "required": ["jobs"] })),
         Table::Job => Some(one_of(&kinds::action_key_names())),
         Table::Schedule => Some(one_of(&["cron", "every"])),
+        Table::Trigger => Some(one_of(&["event", "after"])),
         Table::Http => {
             let body = at_most_one(&["json", "body", "form"]);
             Some(json!({ "required": ["url"], "allOf": [body] }))

@@ -63,7 +63,7 @@ impl Workflow {
                 Ok(renumbered(job, &kept))
             })
             .collect::<Result<Vec<Job>, SubsetError>>()?;
-        Ok(Workflow { jobs, schedules: Vec::new(), ..self.clone() })
+        Ok(Workflow { jobs, schedules: Vec::new(), triggers: Vec::new(), ..self.clone() })
     }
 }
 

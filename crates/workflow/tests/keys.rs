@@ -16,6 +16,12 @@ fn file_with(table: Table, entry: &str) -> String {
         Table::Schedule if entry.starts_with("\"cron\"") => {
             file_with(Table::Workflow, &format!("\"schedules\": [{{{entry}}}]"))
         }
+        Table::Trigger if ["\"event\"", "\"after\""].iter().any(|key| entry.starts_with(key)) => {
+            file_with(Table::Workflow, &format!("\"triggers\": [{{{entry}}}]"))
+        }
+        Table::Trigger => {
+            file_with(Table::Workflow, &format!("\"triggers\": [{{\"event\": \"e\", {entry}}}]"))
+        }
         Table::Schedule => {
             file_with(Table::Workflow, &format!("\"schedules\": [{{\"cron\": \"@daily\", {entry}}}]"))
         }
@@ -88,6 +94,7 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
         Table::Artifact => ("files.md", "## Keys of an artifact\n"),
         Table::Workspace => ("files.md", "## Keys of workspace\n"),
         Table::Secret => ("workflow-file.md", "## Keys of a secret\n"),
+        Table::Trigger => ("triggers.md", "## Keys of a trigger\n"),
         Table::Schedule => ("schedules.md", "## Keys of a schedule\n"),
         Table::Defaults | Table::Job => ("workflow-file.md", "## Keys of a job\n"),
         Table::Retry => ("workflow-file.md", "## Keys of `retry`\n"),
@@ -114,6 +121,7 @@ fn the_guide_has_every_key_and_no_other() {
         Table::Param,
         Table::Secret,
         Table::Schedule,
+        Table::Trigger,
         Table::Job,
         Table::Retry,
         Table::Repeat,

@@ -173,6 +173,10 @@ fn every_valid_file_passes_the_check() {
         if !path.extension().is_some_and(|extension| extension == "toml" || extension == "json") {
             continue;
         }
+        // The cases of a workflow are no workflow.
+        if path.to_string_lossy().ends_with(".test.toml") {
+            continue;
+        }
         let source = Source::new(path.display().to_string(), std::fs::read(&path).unwrap()).unwrap();
         let workflow = parse(&source).unwrap();
         workflow.check().unwrap_or_else(|error| panic!("{}: {error}", path.display()));

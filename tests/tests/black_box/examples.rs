@@ -57,6 +57,7 @@ fn every_example_is_valid_and_tested_here() {
         "git-report.toml",
         "http.toml",
         "repeat.toml",
+        "triggers.toml",
         "typed-params.json",
         "waiting.toml",
         "word-count.toml",

@@ -43,5 +43,6 @@ mod sqlite_python;
 mod support;
 mod terminal;
 mod threads;
+mod triggers;
 mod waits;
 mod workspaces;

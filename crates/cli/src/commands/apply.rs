@@ -14,6 +14,7 @@ use crate::stderr;
 use crate::text::schedules;
 use crate::text::style::{GREEN, YELLOW, paint, printable};
 use crate::workflow_files::{self, WorkflowFile};
+use windlass_workflow::trigger::Trigger;
 
 /// Register workflows and their schedules, as numbered versions
 #[derive(Debug, Args)]
@@ -113,11 +114,17 @@ pub(crate) fn summary(file: &WorkflowFile, applied: &Applied) -> String {
     }
 }
 
+/// The schedules and the triggers of a file.
 fn schedules(file: &WorkflowFile) -> String {
-    let texts: Vec<String> = file.workflow.schedules.iter().map(schedules::summary).collect();
+    let schedules: Vec<String> = file.workflow.schedules.iter().map(schedules::summary).collect();
+    let triggers: Vec<String> = file.workflow.triggers.iter().map(Trigger::text).collect();
+    format!("{}{}", listed("schedule", &schedules), listed("trigger", &triggers))
+}
+
+fn listed(noun: &str, texts: &[String]) -> String {
     match texts.len() {
         0 => String::new(),
-        1 => format!("; schedule {}", printable(&texts[0])),
-        _several => format!("; schedules {}", printable(&texts.join("; "))),
+        1 => format!("; {noun} {}", printable(&texts[0])),
+        _several => format!("; {noun}s {}", printable(&texts.join("; "))),
     }
 }

@@ -1,14 +1,20 @@
 //! Schedules as text.
 
-use windlass_engine::store::Schedule;
+use windlass_engine::store::{Schedule, TriggerFailure};
 use windlass_views::catchup_name;
 use windlass_workflow::Workflow;
 use windlass_workflow::duration::to_text;
 use windlass_workflow::model::{Catchup, Rule, Schedule as Definition};
 use windlass_workflow::schedule::local_text;
 
-use crate::text::style::{YELLOW, paint};
+use crate::text::style::{YELLOW, paint, printable};
 use crate::text::time;
+
+/// Why a trigger started no run the last time.
+pub(crate) fn failed_trigger(failure: &TriggerFailure, now_ms: i64) -> String {
+    let TriggerFailure { at, source, error } = failure;
+    format!("started no run for {} {}: {}", printable(source), time::relative(*at, now_ms), printable(error))
+}
 
 /// The schedules of a workflow, as `default: 0 3 * * * Europe/Berlin`.
 pub(crate) fn summaries(workflow: &Workflow) -> String {

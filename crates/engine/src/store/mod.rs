@@ -25,6 +25,7 @@ mod runs;
 mod schedules;
 mod secrets;
 mod stats;
+mod triggers;
 mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -99,6 +100,8 @@ pub use schedules::{
 };
 pub use secrets::SecretVariables;
 pub use stats::{COUNT_MAX, Count, Stats};
+pub use triggers::start::TRIGGER_DEPTH_MAX;
+pub use triggers::{RegisteredTrigger, TriggerFailure};
 pub use workers::{NewWorker, Worker};
 
 /// All operations on the tables. Cheap to clone.

@@ -25,6 +25,12 @@ needs = "each"
 run = "after"
 "#;
 
+/// The same with one call in place of the items, and with these keys.
+fn one_call(keys: &str) -> String {
+    let for_each = "for_each = { in = [\"a\", \"b\", \"c\"], max_parallel = 1 }";
+    EACH.replace(for_each, keys).replace("{{ item }}", "a")
+}
+
 const DEADLINE_MS: i64 = 60_000;
 
 fn is_asked_to_stop(calls: &Calls, job: &ClaimedJob) -> bool {
@@ -81,14 +87,17 @@ fn a_retry_goes_on_in_the_failed_runs_of_all_items_each_in_its_turn() {
 
 #[test]
 fn a_run_that_a_cancelled_retry_has_chosen_is_not_taken_up_by_a_retry_from_the_job() {
-    let calls = Calls::of(EACH);
-    calls.run(|name| if name == "check" { failure() } else { works(name) });
-    calls.bench.store.runs().retry(calls.run_id, RetrySelection::Failed).unwrap();
-    calls.bench.store.runs().cancel(calls.run_id).unwrap();
-    assert!(calls.run(works).is_empty());
-    calls.bench.store.runs().retry(calls.run_id, RetrySelection::From("each".to_owned())).unwrap();
-    assert_eq!(calls.run(works).len(), 7);
-    assert_eq!(calls.children().len(), 6, "the items are made anew, and start new runs");
+    for text in [EACH.to_owned(), one_call("")] {
+        let calls = Calls::of(&text);
+        calls.run(|name| if name == "check" { failure() } else { works(name) });
+        let before = calls.children().len();
+        calls.bench.store.runs().retry(calls.run_id, RetrySelection::Failed).unwrap();
+        calls.bench.store.runs().cancel(calls.run_id).unwrap();
+        assert!(calls.run(works).is_empty());
+        calls.bench.store.runs().retry(calls.run_id, RetrySelection::From("each".to_owned())).unwrap();
+        assert_eq!(calls.run(works).len(), before * 2 + 1);
+        assert_eq!(calls.children().len(), before * 2, "new runs are started");
+    }
 }
 
 #[test]
@@ -133,10 +142,7 @@ fn a_group_has_a_deadline_for_all_items_and_a_retry_begins_it_anew() {
 
 #[test]
 fn a_job_that_calls_a_workflow_has_a_deadline_for_all_its_runs() {
-    let text = EACH
-        .replace("for_each = { in = [\"a\", \"b\", \"c\"], max_parallel = 1 }", "deadline = \"1m\"")
-        .replace("{{ item }}", "a");
-    let calls = Calls::of(&text);
+    let calls = Calls::of(&one_call("deadline = \"1m\""));
     let copy = calls.claim().remove(0);
     pass(&calls, DEADLINE_MS - 1);
     assert!(!is_asked_to_stop(&calls, &copy));

@@ -6,6 +6,7 @@ mod reads;
 mod schedule;
 mod secret;
 mod supported;
+mod trigger;
 
 use std::collections::HashMap;
 
@@ -83,7 +84,8 @@ impl Workflow {
         }
         check_outputs(self, &KnownNames { reader: Reader::Outputs, ..names })?;
         reads::check(self, &jobs)?;
-        schedule::check_all(&self.schedules, &names)
+        schedule::check_all(&self.schedules, &names)?;
+        trigger::check_all(self, &names)
     }
 }
 

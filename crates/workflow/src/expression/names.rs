@@ -76,6 +76,7 @@ pub(crate) fn check(
                 Err(refuse(format!("name one secret: {}", site.written("secrets.NAME"))))
             }
         },
+        "event" => event_field(lookup, site.place, &refuse).map(|()| None),
         "scheduled_for" if second.is_some() => Err(refuse(
             "`scheduled_for` is a text without fields".to_owned(),
         )
@@ -118,6 +119,21 @@ fn run_field(
                 .help(format!("the fields of `run` are {}", fields.join(", "))))
         }
     }
+}
+
+fn event_field(lookup: &Lookup, place: Place, refuse: &dyn Fn(String) -> Fault) -> Result<(), Fault> {
+    let (fields, of_run) = place.event_fields();
+    let is_known = match (lookup.path.get(1), lookup.path.get(2)) {
+        (Some(Segment::Name(field)), Some(Segment::Name(of))) if field == "run" => {
+            of_run.contains(&of.as_str())
+        }
+        (Some(Segment::Name(field)), _) => field != "run" && fields.contains(&field.as_str()),
+        (Some(Segment::Index(_) | Segment::Computed) | None, _) => false,
+    };
+    if is_known {
+        return Ok(());
+    }
+    Err(refuse(format!("there is no `{}`", path_text(&lookup.path))).help(place.summary()))
 }
 
 fn unknown_root(

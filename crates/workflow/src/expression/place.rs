@@ -31,10 +31,14 @@ pub enum Place {
     Outputs,
     /// A value in the `params` of a schedule, which makes the params of a run.
     Schedule,
+    /// `if` and `params` of a trigger that takes events.
+    Trigger,
+    /// `if` and `params` of a trigger that takes ends of runs.
+    RunEndTrigger,
 }
 
 /// The names that begin a look-up, in any place.
-const ROOTS: [(&str, Support); 14] = [
+const ROOTS: [(&str, Support); 15] = [
     ("params", Support::Supported),
     ("run", Support::Supported),
     ("jobs", Support::Supported),
@@ -42,6 +46,7 @@ const ROOTS: [(&str, Support); 14] = [
     ("index", Support::Supported),
     ("secrets", support::SECRETS),
     ("scheduled_for", Support::Supported),
+    ("event", Support::Supported),
     ("exit_code", support::RESULT_CONDITIONS),
     ("signal", support::RESULT_CONDITIONS),
     ("timed_out", support::RESULT_CONDITIONS),
@@ -163,6 +168,18 @@ impl Place {
                 summary: "a schedule can read `scheduled_for`, as in {{ scheduled_for | date }}",
                 reason: "a schedule makes the params of a run; only `scheduled_for` is known here",
             },
+            Place::Trigger => Known {
+                roots: &["event"],
+                run: &[],
+                summary: "the names are event.name, event.key, event.payload, event.id and event.received_at",
+                reason: "a trigger starts the run; only `event` is known here",
+            },
+            Place::RunEndTrigger => Known {
+                roots: &["event"],
+                run: &[],
+                summary: "the names are event.run.id, event.run.workflow, event.run.status and event.run.finished_at",
+                reason: "a trigger starts the run; only `event` is known here",
+            },
         }
     }
 
@@ -190,6 +207,26 @@ impl Place {
         known.iter().chain(folder).chain(ends).copied().collect()
     }
 
+    /// The fields of `event` that are known here, and those of `event.run`.
+    pub(super) fn event_fields(self) -> (&'static [&'static str], &'static [&'static str]) {
+        match self {
+            Place::RunEndTrigger => (&["run"], &["id", "workflow", "status", "finished_at"]),
+            Place::Trigger => (&["name", "key", "payload", "id", "received_at"], &[]),
+            Place::Workflow
+            | Place::Command
+            | Place::Environment
+            | Place::Condition
+            | Place::Items
+            | Place::Wait
+            | Place::CallParams
+            | Place::Outputs
+            | Place::AttemptEnd
+            | Place::RequestEnd
+            | Place::ConcurrencyKey
+            | Place::Schedule => (&[], &[]),
+        }
+    }
+
     /// The advice about a name that no place knows.
     pub(super) fn summary(self) -> &'static str {
         self.known().summary
@@ -211,6 +248,7 @@ impl Place {
             "scheduled_for" => {
                 "set a parameter to it in the `params` of the schedule, and write {{ params.NAME }} here"
             }
+            "event" => "only a trigger knows it; set a parameter in the `params` of the trigger",
             "item" | "index" if scope.has_items == HasItems::No => {
                 "add `for_each` to the job, which gives it an item"
             }

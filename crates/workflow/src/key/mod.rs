@@ -15,6 +15,8 @@ pub enum Table {
     Param,
     /// An item of `schedules`.
     Schedule,
+    /// An item of `triggers`.
+    Trigger,
     /// `defaults`. It has the keys of a job that are marked with [`InDefaults::Yes`].
     Defaults,
     /// A workflow in `workflows`. It has some keys of the top level.
@@ -134,6 +136,7 @@ impl Table {
             Table::LocalWorkflow => "`workflows`",
             Table::Param => "a parameter",
             Table::Schedule => "a schedule",
+            Table::Trigger => "a trigger",
             Table::Secret => "a secret",
             Table::Defaults => "`defaults`",
             Table::Workspace => "`workspace`",

@@ -51,6 +51,8 @@ pub(super) const WORKFLOW: &[Key] = &[
     WORKFLOW_ENV,
     Key::new("schedules", &[List(Table::Schedule)], "when it runs by itself")
         .elsewhere(&["schedule", "scheduleinterval"]),
+    Key::new("triggers", &[List(Table::Trigger)], "what else starts a run: events, ends of other runs")
+        .elsewhere(&["trigger", "on"]),
     Key::new("defaults", &[ValueType::Table(Table::Defaults)], "values for all jobs without the key"),
     Key::new("jobs", &[Tables(Table::Job)], "the jobs by name").elsewhere(&["tasks", "steps"]),
     OUTPUTS,
@@ -138,6 +140,33 @@ pub(super) const SCHEDULE: &[Key] = &[
         .elsewhere(&["enddate", "endat", "until", "to"]),
     Key::new("jitter", &[Duration], "the largest random delay of a run").elsewhere(&["randomizeddelaysec"]),
     SCHEDULE_PARAMS,
+];
+
+/// `if` of a trigger.
+pub(crate) const TRIGGER_IF: Key = Key::new("if", &[Text], "a condition for starting a run")
+    .expression(Place::Trigger)
+    .elsewhere(&["condition", "filter", "when"]);
+
+/// `params` of a trigger.
+pub(crate) const TRIGGER_PARAMS: Key = Key::new("params", &[Values], "values of the workflow's parameters")
+    .template(Place::Trigger)
+    .elsewhere(PARAMS_ELSEWHERE);
+
+pub(super) const TRIGGER: &[Key] = &[
+    Key::new("name", &[Text], "the trigger's name").default("default"),
+    Key::new("event", &[Text], "the name of the event that starts a run").elsewhere(&["on", "signal"]),
+    Key::new("key", &[Text], "the key of the event").default("any"),
+    Key::new(
+        "after",
+        &[Texts, Text],
+        "the workflows whose ended runs start a run; `*` stands for any characters",
+    )
+    .elsewhere(&["workflows", "workflowrun"]),
+    Key::new("status", &[Texts, Text], "how those runs ended: SUCCESSFUL, FAILED, CANCELLED")
+        .default("any")
+        .elsewhere(&["types", "state", "outcome"]),
+    TRIGGER_IF,
+    TRIGGER_PARAMS,
 ];
 
 /// `if` of a job.

@@ -12,7 +12,7 @@ use crate::kinds;
 pub use crate::support::{Accepted, Support};
 pub(crate) use list::{
     CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, MATRIX, OUTPUTS, REPEAT_UNTIL, RETRY_IF, SCHEDULE_PARAMS,
-    SKIP_IF, SUCCESS_IF, WORKFLOW_ENV,
+    SKIP_IF, SUCCESS_IF, TRIGGER_IF, TRIGGER_PARAMS, WORKFLOW_ENV,
 };
 pub(crate) use unknown::find;
 
@@ -31,6 +31,7 @@ pub(crate) fn tables() -> impl Iterator<Item = Table> {
         Table::Defaults,
         Table::Param,
         Table::Schedule,
+        Table::Trigger,
         Table::Secret,
         Table::Workspace,
         Table::Job,
@@ -55,6 +56,7 @@ impl Table {
             Table::Workflow | Table::LocalWorkflow => (&[], list::WORKFLOW),
             Table::Param => (&[], list::PARAM),
             Table::Schedule => (&[], list::SCHEDULE),
+            Table::Trigger => (&[], list::TRIGGER),
             Table::Secret => (&[], list::SECRET),
             Table::Workspace => (&[], list::WORKSPACE),
             Table::Defaults | Table::Job => (kinds::keys(), list::JOB),
@@ -75,6 +77,7 @@ impl Table {
             Table::Workflow
             | Table::Param
             | Table::Schedule
+            | Table::Trigger
             | Table::Secret
             | Table::Workspace
             | Table::Job

@@ -106,10 +106,11 @@ mod tests {
 
     use super::*;
 
-    const TABLES: [Table; 13] = [
+    const TABLES: [Table; 14] = [
         Table::Workflow,
         Table::Param,
         Table::Schedule,
+        Table::Trigger,
         Table::Secret,
         Table::Defaults,
         Table::Job,

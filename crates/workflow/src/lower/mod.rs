@@ -16,6 +16,7 @@ mod secret;
 mod settings;
 mod tables;
 mod top_level;
+mod trigger;
 mod workspace;
 
 use calls::Local;
@@ -23,6 +24,7 @@ use job::UnresolvedJob;
 pub(crate) use param::read_all as read_params;
 use reads::Declared;
 use top_level::TopLevel;
+pub(crate) use trigger::pattern_fault;
 
 use crate::job_names::JobNames;
 use crate::keys::Table;
@@ -105,6 +107,7 @@ fn body<'a>(
     let declared = Declared { file: text, top, names: &names, secrets: &secrets };
     reads::resolve(&declared, &mut jobs, graph.as_ref(), findings);
     let schedules = schedule::read_all(text, top, &names, findings);
+    let triggers = trigger::read_all(text, &name, top, &names, findings);
     Some(Workflow {
         name,
         description: top.description.clone(),
@@ -112,6 +115,7 @@ fn body<'a>(
         params: top.params.clone(),
         env: top.env.clone(),
         schedules,
+        triggers,
         tags: Vec::new(),
         secrets: file.secrets.to_vec(),
         outputs: top.outputs.expressions.clone(),

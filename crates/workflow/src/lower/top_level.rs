@@ -28,6 +28,7 @@ pub(super) struct TopLevel<'t, 's> {
     /// The templates in `env` and `[defaults]`, which belong to no single job.
     pub(super) templates: Templates<'t>,
     pub(super) schedules: Option<&'t Entry<'s>>,
+    pub(super) triggers: Option<&'t Entry<'s>>,
     pub(super) tags: Vec<String>,
     pub(super) secrets: Vec<Secret>,
     pub(super) outputs: Outputs<'t>,
@@ -58,6 +59,7 @@ pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], table: Table, findings: &mut F
             "env" => top.env = env::read(entry, &WORKFLOW_ENV, &mut top.templates, findings),
             "defaults" => top.defaults = read_defaults(entry, &mut top.templates, findings),
             "schedules" => top.schedules = Some(entry),
+            "triggers" => top.triggers = Some(entry),
             "jobs" => top.jobs = Some(entry),
             "outputs" => top.outputs = outputs::read(entry, findings),
             "workflows" => top.workflows = Some(entry),

@@ -98,7 +98,9 @@ fn check_type(text: &LookingUpText<'_>, scope: &Scope<'_>) -> Result<(), Fault> 
         | Place::AttemptEnd
         | Place::RequestEnd
         | Place::ConcurrencyKey
-        | Place::Schedule => expression::check_condition(text.text, scope),
+        | Place::Schedule
+        | Place::Trigger
+        | Place::RunEndTrigger => expression::check_condition(text.text, scope),
     }
 }
 

@@ -3,11 +3,12 @@
 use serde::Serialize;
 use windlass_db::Unavailable;
 use windlass_db::sqlite::FileSize;
-use windlass_engine::store::{Count, Health, Reason};
+use windlass_engine::store::{Count, Health, Reason, RegisteredTrigger};
 
 use super::machine::Disk;
 use crate::arguments::Durability;
 use crate::error::RAISE_LIMITS;
+use crate::text::schedules::failed_trigger;
 use crate::text::time;
 use crate::text::values::counted;
 
@@ -83,6 +84,26 @@ pub(super) fn leave_out_gone_workers(health: &mut Health, gone: &[i64]) {
     if health.live_workers == 0 {
         health.orphans = health.running;
     }
+}
+
+/// Triggers that started no run because of an error. Nothing is said about those that work.
+pub(super) fn triggers(
+    triggers: &[RegisteredTrigger],
+    now_ms: i64,
+    hint: impl Fn(&str) -> String,
+) -> Option<Finding> {
+    let failed: Vec<&RegisteredTrigger> =
+        triggers.iter().filter(|trigger| trigger.failure.is_some()).take(SHOWN_MAX).collect();
+    let first = failed.first()?;
+    let texts: Vec<String> = failed
+        .iter()
+        .filter_map(|trigger| {
+            Some(format!("{} {}", trigger.key(), failed_trigger(trigger.failure.as_ref()?, now_ms)))
+        })
+        .collect();
+    let show = hint(&format!("workflows show {}", first.workflow));
+    let next = format!("correct `if` or `params` of the trigger (`{show}`), and register the workflow again");
+    Some(warning("triggers", texts.join("; "), next))
 }
 
 pub(super) fn version(health: &Health) -> Finding {

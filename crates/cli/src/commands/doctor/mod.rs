@@ -65,6 +65,8 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), 
         findings.push(findings::file(size, |verb| global.hint(verb)));
         findings.push(findings::wal(size, &openers(path, size.wal_bytes)));
     }
+    let triggers = database.ask(|store| store.registrations().triggers())?;
+    findings.extend(findings::triggers(&triggers, now_ms, |verb| global.hint(verb)));
     findings.push(findings::backup(matches!(database.address(), DatabaseAddress::File(_)), |verb| {
         global.hint(verb)
     }));

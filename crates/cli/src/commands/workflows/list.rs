@@ -25,13 +25,14 @@ pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
         return Ok(());
     }
     let schedules = database.ask(|store| store.schedules().list())?;
+    let triggers = database.ask(|store| store.registrations().triggers())?;
     let mut views = Vec::with_capacity(registrations.len());
     let now_ms = time::now_ms();
     let mut table = Table::new(&[
         Column::Left("WORKFLOW"),
         Column::Right("VERSION"),
         Column::Left("STATE"),
-        Column::Left("SCHEDULES"),
+        Column::Left("STARTED BY"),
         Column::Left("NEXT RUN"),
         Column::Left("CHANGED"),
         Column::Shrinking("FILE"),
@@ -39,6 +40,13 @@ pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
     for registration in registrations {
         let own: Vec<&Schedule> =
             schedules.iter().filter(|schedule| schedule.workflow == registration.name).collect();
+        let triggers: Vec<_> =
+            triggers.iter().filter(|trigger| trigger.workflow == registration.name).collect();
+        let started_by: Vec<String> = own
+            .iter()
+            .map(|own| schedules::summary(&own.definition))
+            .chain(triggers.iter().map(|trigger| trigger.definition.text()))
+            .collect();
         let next_at = next_occurrence(own.iter().copied()).map(|(_schedule, at_ms)| at_ms);
         let state = match registration.paused_at {
             Some(paused_at) => paint(YELLOW, format!("paused {}", time::relative(paused_at, now_ms))),
@@ -48,16 +56,14 @@ pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
             printable(&registration.name).into_owned(),
             registration.version.to_string(),
             state,
-            printable(
-                &own.iter().map(|own| schedules::summary(&own.definition)).collect::<Vec<_>>().join("; "),
-            )
-            .into_owned(),
+            printable(&started_by.join("; ")).into_owned(),
             next_at.map(|at_ms| time::relative(at_ms, now_ms)).unwrap_or_default(),
             time::relative(registration.updated_at, now_ms),
             printable(registration.file.as_deref().unwrap_or_default()).into_owned(),
         ]);
         let names = own.iter().map(|schedule| schedule.name.clone()).collect();
-        views.push(RegistrationView::new(&registration, names, next_at));
+        let triggers = triggers.iter().map(|trigger| trigger.definition.name.clone()).collect();
+        views.push(RegistrationView::new(&registration, names, triggers, next_at));
     }
     Output { format: global.output }.list(&views, |_| table.render(table::stdout_width()))
 }

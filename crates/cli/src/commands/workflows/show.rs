@@ -1,7 +1,7 @@
 //! `windlass workflows show`: shows one version of a workflow.
 
 use clap::Args;
-use windlass_engine::store::{RegisteredVersion, Registration};
+use windlass_engine::store::{RegisteredTrigger, RegisteredVersion, Registration};
 use windlass_views::{DefinitionView, rfc3339};
 use windlass_workflow::Workflow;
 
@@ -10,6 +10,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::find;
 use crate::output::Output;
+use crate::text::schedules::failed_trigger;
 use crate::text::style::{BOLD, YELLOW, headline, paint, printable};
 use crate::text::table::{self, Column, Table};
 use crate::text::{schedules, time};
@@ -39,8 +40,10 @@ pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Fai
     let Some(version) = database.ask(|store| store.registrations().version(&args.name, wanted))? else {
         return Err(no_version(&database, &args.name, wanted)?);
     };
+    let triggers = database.ask(|store| store.registrations().triggers())?;
     let view = DefinitionView::new(&args.name, &version, registration.as_ref());
-    Output { format: global.output }.object(&view, |_| text(&args.name, &version, registration.as_ref()))
+    Output { format: global.output }
+        .object(&view, |_| text(&args.name, &version, registration.as_ref(), &triggers))
 }
 
 fn no_version(database: &Database, name: &str, wanted: i64) -> Result<Failure, Failure> {
@@ -54,7 +57,12 @@ fn no_version(database: &Database, name: &str, wanted: i64) -> Result<Failure, F
     }
 }
 
-fn text(name: &str, version: &RegisteredVersion, registration: Option<&Registration>) -> String {
+fn text(
+    name: &str,
+    version: &RegisteredVersion,
+    registration: Option<&Registration>,
+    triggers: &[RegisteredTrigger],
+) -> String {
     let workflow = &version.workflow;
     let now_ms = time::now_ms();
     let state = match registration {
@@ -83,6 +91,13 @@ fn text(name: &str, version: &RegisteredVersion, registration: Option<&Registrat
     }
     for schedule in &workflow.schedules {
         field("schedule", Some(schedules::summary(schedule)));
+    }
+    for trigger in &workflow.triggers {
+        field("trigger", Some(format!("{}: {}", trigger.name, trigger.text())));
+        let registered = triggers.iter().find(|known| known.workflow == name && known.definition == *trigger);
+        if let Some(failure) = registered.and_then(|registered| registered.failure.as_ref()) {
+            field("", Some(failed_trigger(failure, now_ms)));
+        }
     }
     text.push('\n');
     text.push_str(&jobs(workflow));

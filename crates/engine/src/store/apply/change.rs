@@ -4,6 +4,7 @@ use crate::store::Registrations;
 use crate::store::evidence::Evidence;
 use crate::store::registrations::find;
 use crate::store::schedules::{advance_cursors_of_workflow, sync};
+use crate::store::triggers::sync_triggers;
 use windlass_db::Connection;
 use windlass_db::error::{Error, Result};
 use windlass_system::wake_ups::WakeUps;
@@ -22,6 +23,7 @@ impl Registrations<'_> {
                 return Err(not_registered(&name));
             }
             sync(connection, &name, &[], now_ms)?;
+            sync_triggers(connection, &name, &[], now_ms)?;
             connection.wake(WakeUps::DUE);
             Ok(())
         })

@@ -7,6 +7,7 @@ use crate::store::registrations::{NewRegistration, Registration, RegistrationCha
 use crate::store::runs::prepared::StoredDefinition;
 use crate::store::runs::submit::store_definition;
 use crate::store::schedules::{ChangedSchedule, advance_cursors_of_workflow, preview_sync, sync};
+use crate::store::triggers::sync_triggers;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Value, first};
 use windlass_system::wake_ups::WakeUps;
@@ -56,6 +57,7 @@ impl Registrations<'_> {
                         RegistrationChange::Created => advance_cursors_of_workflow(connection, name, now_ms)?,
                         RegistrationChange::Updated | RegistrationChange::Unchanged => {}
                     }
+                    sync_triggers(connection, name, &new.workflow.triggers, now_ms)?;
                     applied.schedules = sync(connection, name, schedules, now_ms)?;
                     connection.wake(WakeUps::DUE);
                     return Ok(applied);

@@ -41,6 +41,14 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: "`windlass schedule pause` and `windlass schedule resume` compute it again",
     },
     Invariant {
+        rule: "a trigger belongs to a registered workflow",
+        sql: "SELECT 'trigger ' || workflow || '/' || name || ' is there, and its workflow is not registered'
+              FROM triggers
+              WHERE NOT EXISTS (SELECT 1 FROM registrations WHERE registrations.name = triggers.workflow)
+              LIMIT $1",
+        next_step: APPLY,
+    },
+    Invariant {
         rule: "the active version of a workflow exists",
         sql: "SELECT 'workflow ' || registrations.name || ' is registered as version '
                      || registrations.version || ', which is not among its versions'

@@ -107,7 +107,15 @@ static END_RUNS: UpdateReturning = UpdateReturning {
     ],
     from: None,
     condition: "id {in $1} AND {guard status IN ('PENDING', 'RUNNING')} AND (has_handlers = 0 OR phase = 2)",
-    returning: &["id", "status", "coalesce(schedule_id, parent_job_id)", "workflow", "$2 - started_at"],
+    returning: &[
+        "id",
+        "status",
+        "coalesce(schedule_id, parent_job_id)",
+        "workflow",
+        "$2 - started_at",
+        // Read by the statement that ends the run, so that a run without such triggers needs no other.
+        "CASE WHEN parent_job_id IS NULL THEN (SELECT 1 FROM triggers WHERE event_name = '' LIMIT 1) END",
+    ],
 };
 
 /// Ends runs whose last job is finished, or begins their next phase.
@@ -138,9 +146,12 @@ fn end_runs_in_last_phase(
     run_ids: &[i64],
     now_ms: i64,
 ) -> Result<Vec<EndedRun>> {
-    let mut is_awaited = false;
+    let (mut is_awaited, mut for_triggers) = (false, Vec::new());
     let ended = all_updated(connection, &END_RUNS, &[(&json_ids(run_ids)).into(), now_ms.into()], |row| {
         is_awaited |= row.optional_integer(2)?.is_some();
+        if row.optional_integer(5)?.is_some() {
+            for_triggers.push(row.integer(0)?);
+        }
         Ok(EndedRun {
             run_id: row.integer(0)?,
             status: row.parsed(1, RunStatus::parse)?,
@@ -152,5 +163,20 @@ fn end_runs_in_last_phase(
         // An occurrence of its schedule may wait for the end of this run, or the job that called it.
         connection.wake(WakeUps::DUE);
     }
+    for run_id in for_triggers {
+        write_end(connection, run_id)?;
+    }
     Ok(ended)
+}
+
+/// Writes the end of a run for the triggers that take ends of runs.
+fn write_end(connection: &mut dyn Connection, run_id: i64) -> Result<()> {
+    connection.execute(
+        "INSERT INTO run_ends (finished_at, run_id, workflow, status)
+         SELECT finished_at, id, workflow, status FROM runs WHERE id = $1
+         ON CONFLICT (finished_at, run_id) DO NOTHING",
+        &[run_id.into()],
+    )?;
+    connection.wake(WakeUps::DUE);
+    Ok(())
 }

@@ -1,9 +1,10 @@
-//! Dispatching events: jobs that wait for one are decided.
+//! Dispatching events: jobs that wait for one are decided, and triggers that take one start runs.
 //!
 //! One process at a time dispatches, in the order of the events.
 
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
+use crate::store::triggers::start::{PreparedStarts, TriggerInput};
 use crate::store::{ForScheduler, json_ids};
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, one};
@@ -19,6 +20,8 @@ struct NewEvent {
     id: i64,
     name: String,
     key: String,
+    /// Whether a trigger takes events of its name.
+    has_triggers: bool,
 }
 
 impl ForScheduler<'_> {
@@ -28,9 +31,11 @@ impl ForScheduler<'_> {
     /// # Errors
     /// Returns the database's error.
     pub fn dispatch_events(&self) -> Result<bool> {
-        if self.store.read(new_events)?.is_empty() {
+        let events = self.store.read(new_events)?;
+        if events.is_empty() {
             return Ok(false);
         }
+        let starts = self.prepare_starts(&events)?;
         let now_ms = self.store.clock.now_ms();
         self.store.write("dispatch events", Evidence::Repeat, move |connection| {
             let is_locked = one(connection, "SELECT {try_lock 'events'}", &[], |row| row.integer(0))?;
@@ -38,26 +43,64 @@ impl ForScheduler<'_> {
                 // Another process dispatches.
                 return Ok(false);
             }
-            dispatch(connection, now_ms)
+            dispatch(connection, &starts, now_ms)
         })
+    }
+
+    /// Decides what triggers make of events. Without triggers there is nothing to read.
+    fn prepare_starts(&self, events: &[NewEvent]) -> Result<PreparedStarts> {
+        let taken: Vec<i64> =
+            events.iter().filter(|event| event.has_triggers).map(|event| event.id).collect();
+        if taken.is_empty() {
+            return Ok(PreparedStarts::default());
+        }
+        let inputs = self.store.read(|connection| trigger_inputs(connection, &taken))?;
+        PreparedStarts::prepare(self.store, &inputs)
     }
 }
 
 fn new_events(connection: &mut dyn Connection) -> Result<Vec<NewEvent>> {
     all(
         connection,
-        "SELECT id, name, event_key FROM events WHERE dispatched_at IS NULL ORDER BY id LIMIT $1",
+        "SELECT id, name, event_key,
+                CASE WHEN EXISTS (SELECT 1 FROM triggers WHERE triggers.event_name = events.name) THEN 1 ELSE 0 END
+         FROM events WHERE dispatched_at IS NULL ORDER BY id LIMIT $1",
         &[EVENTS_MAX.into()],
         |row| {
             let text = |column| row.lossy_text(column).map(Option::unwrap_or_default);
-            Ok(NewEvent { id: row.integer(0)?, name: text(1)?, key: text(2)? })
+            Ok(NewEvent { id: row.integer(0)?, name: text(1)?, key: text(2)?, has_triggers: row.integer(3)? == 1 })
         },
     )
 }
 
-fn dispatch(connection: &mut dyn Connection, now_ms: i64) -> Result<bool> {
-    let (mut dispatched, mut waiters) = (Vec::new(), Vec::new());
+fn trigger_inputs(connection: &mut dyn Connection, event_ids: &[i64]) -> Result<Vec<TriggerInput>> {
+    all(
+        connection,
+        "SELECT id, name, event_key, payload, event_id, received_at FROM events WHERE id {in $1} ORDER BY id",
+        &[(&json_ids(event_ids)).into()],
+        |row| {
+            let text = |column| row.lossy_text(column).map(Option::unwrap_or_default);
+            Ok(TriggerInput::Event {
+                id: row.integer(0)?,
+                name: text(1)?,
+                key: text(2)?,
+                payload: text(3)?,
+                event_id: row.lossy_text(4)?,
+                received_at: row.integer(5)?,
+            })
+        },
+    )
+}
+
+fn dispatch(connection: &mut dyn Connection, starts: &PreparedStarts, now_ms: i64) -> Result<bool> {
+    let (mut dispatched, mut waiters, mut has_more) = (Vec::new(), Vec::new(), false);
     for event in new_events(connection)? {
+        let key = format!("event:{}", event.id);
+        if event.has_triggers && !starts.has(&key) {
+            // It came, or its trigger was registered, after the runs were prepared. The next transaction dispatches it.
+            has_more = true;
+            break;
+        }
         let left = WAITERS_MAX - waiters.len();
         let found = waiters_of(connection, &event, left)?;
         let is_full = found.len() == left;
@@ -66,6 +109,7 @@ fn dispatch(connection: &mut dyn Connection, now_ms: i64) -> Result<bool> {
             // The next transaction wakes the others.
             break;
         }
+        starts.start(connection, &key, now_ms)?;
         dispatched.push(event.id);
     }
     wake(connection, &waiters, now_ms)?;
@@ -73,7 +117,7 @@ fn dispatch(connection: &mut dyn Connection, now_ms: i64) -> Result<bool> {
         "UPDATE events SET dispatched_at = $2 WHERE id {in $1} AND {guard dispatched_at IS NULL}",
         &[(&json_ids(&dispatched)).into(), now_ms.into()],
     )?;
-    Ok(!dispatched.is_empty() || !waiters.is_empty())
+    Ok(has_more || !dispatched.is_empty() || !waiters.is_empty())
 }
 
 fn waiters_of(connection: &mut dyn Connection, event: &NewEvent, limit: usize) -> Result<Vec<i64>> {

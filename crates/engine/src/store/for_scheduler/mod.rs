@@ -9,4 +9,5 @@ pub(in crate::store) mod prune;
 pub(in crate::store) mod reconcile;
 pub(in crate::store) mod reports;
 pub(in crate::store) mod rescue;
+mod run_ends;
 pub(in crate::store) mod slots;

@@ -34,6 +34,7 @@ pub(in crate::store) fn resolve_calls(
             let added = registered.map(|(registration, mut called)| {
                 // What the called workflow says about its own runs means nothing here.
                 called.schedules.clear();
+                called.triggers.clear();
                 (workflow.add_called(called), registration.dir)
             });
             known.insert(name.clone(), added);

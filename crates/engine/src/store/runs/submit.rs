@@ -31,19 +31,19 @@ pub struct NewRun {
     pub dir: Option<String>,
     /// Submitting the same key again returns the run that exists.
     pub run_key: Option<String>,
-    /// The schedule that starts it, unless a person submits it.
+    /// The schedule or the trigger that starts it, unless a person submits it.
     pub occasion: Option<Occasion>,
 }
 
-/// The schedule that starts a run, and why.
+/// What starts a run, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occasion {
-    /// The schedule.
-    pub schedule_id: i64,
+    /// The schedule; `None` if a trigger starts the run.
+    pub schedule_id: Option<i64>,
     /// The nominal time, in milliseconds since the Unix epoch. A schedule has one run for each. `None` for a run that
-    /// was triggered.
+    /// was triggered, or that a trigger starts.
     pub scheduled_for: Option<i64>,
-    /// Why the schedule starts it.
+    /// Why it is started.
     pub source: RunSource,
 }
 
@@ -151,7 +151,9 @@ fn known_run(connection: &mut dyn Connection, run: &NewRun) -> Result<Option<i64
             return Ok(known);
         }
     }
-    let Some(Occasion { schedule_id, scheduled_for: Some(at_ms), source: _ }) = run.occasion else {
+    let Some(Occasion { schedule_id: Some(schedule_id), scheduled_for: Some(at_ms), source: _ }) =
+        run.occasion
+    else {
         return Ok(None);
     };
     first(
@@ -219,7 +221,7 @@ fn insert_run(
             total.into(),
             run.workflow.timeout_ms.into_iter().chain(timeout_of_parent).min().into(),
             now_ms.into(),
-            run.occasion.map(|occasion| occasion.schedule_id).into(),
+            run.occasion.and_then(|occasion| occasion.schedule_id).into(),
             run.occasion.and_then(|occasion| occasion.scheduled_for).into(),
             run.occasion.map(|occasion| occasion.source.as_str()).into(),
             token.into(),

@@ -76,7 +76,7 @@ fn prepare_run(
         Ok(params) => params,
         Err(reason) => return Ok(Err(format!("its parameters are invalid: {reason}"))),
     };
-    let occasion = Occasion { schedule_id: schedule.id, scheduled_for: Some(at_ms), source };
+    let occasion = Occasion { schedule_id: Some(schedule.id), scheduled_for: Some(at_ms), source };
     let run = NewRun {
         workflow: to_prepare.workflow.clone(),
         params,

@@ -37,7 +37,8 @@ impl Schedules<'_> {
             .ok_or_else(|| Error::not_found(format!("registered workflow `{}`", schedule.workflow)))?;
         let params = bind(&workflow, &schedule.definition, now_ms)
             .map_err(|reason| Error::invalid(format!("trigger schedule {}", schedule.key()), reason))?;
-        let occasion = Occasion { schedule_id, scheduled_for: None, source: RunSource::Trigger };
+        let occasion =
+            Occasion { schedule_id: Some(schedule_id), scheduled_for: None, source: RunSource::Trigger };
         let dir = registration.dir;
         let run = NewRun { workflow, params, dir, run_key: None, occasion: Some(occasion) };
         let prepared = PreparedRun::of(&run, &self.store.random)?;
