@@ -7,8 +7,7 @@ use windlass_engine::transition::Outcome;
 /// Copies the files that the job keeps. If that fails, so does the attempt.
 pub(super) fn keep(attempt: &Attempt, outcome: Outcome) -> (Outcome, Vec<Artifact>) {
     let Outcome::Successful { .. } = &outcome else { return (outcome, Vec::new()) };
-    let Some(files) = attempt.files_to_keep() else { return (outcome, Vec::new()) };
-    match files.keep(attempt) {
+    match attempt.keep_files() {
         Ok(artifacts) => (outcome, artifacts),
         Err(failure) => (failure, Vec::new()),
     }

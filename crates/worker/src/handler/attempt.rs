@@ -8,11 +8,11 @@ use super::masker::Masker;
 use super::output_log::OutputLog;
 use super::run_context_cache::RunContextCache;
 use super::stop::Stop;
-use crate::kinds::FilesToKeep;
 use windlass_db::error::Result;
 use windlass_engine::RunFiles;
 use windlass_engine::attempt_end::AttemptResult;
-use windlass_engine::store::{ClaimedJob, KeptArtifact, LogStream, RunContext, Store};
+use windlass_engine::store::{Artifact, ClaimedJob, KeptArtifact, LogStream, RunContext, Store};
+use windlass_engine::transition::Outcome;
 use windlass_engine::values::{JobValues, RunEnd};
 use windlass_system::Clock;
 use windlass_system::wake_ups::{WakeUpListener, WakeUps};
@@ -24,8 +24,12 @@ pub struct Attempt {
     /// What the handler found, for the conditions of the job.
     result: OnceLock<AttemptResult>,
     /// What the job keeps if the attempt succeeds.
-    files_to_keep: OnceLock<FilesToKeep>,
+    keep_files: OnceLock<KeepFiles>,
 }
+
+/// Keeps the files of an attempt that has succeeded.
+pub(crate) type KeepFiles =
+    Box<dyn Fn(&Attempt) -> std::result::Result<Vec<Artifact>, Outcome> + Send + Sync>;
 
 /// What an attempt is made of.
 pub(crate) struct NewAttempt {
@@ -41,7 +45,7 @@ pub(crate) struct NewAttempt {
 
 impl Attempt {
     pub(crate) fn new(parts: NewAttempt) -> Attempt {
-        Attempt { parts, exit_code: OnceLock::new(), result: OnceLock::new(), files_to_keep: OnceLock::new() }
+        Attempt { parts, exit_code: OnceLock::new(), result: OnceLock::new(), keep_files: OnceLock::new() }
     }
 
     /// The job.
@@ -153,13 +157,14 @@ impl Attempt {
         }
     }
 
-    /// Keeps these files if the attempt succeeds.
-    pub(crate) fn keep_files(&self, files: FilesToKeep) {
-        let _first = self.files_to_keep.set(files);
+    /// Has files kept by this function if the attempt succeeds.
+    pub(crate) fn keep_files_by(&self, keep: KeepFiles) {
+        let _first = self.keep_files.set(keep);
     }
 
-    pub(crate) fn files_to_keep(&self) -> Option<&FilesToKeep> {
-        self.files_to_keep.get()
+    /// Keeps the files of an attempt that has succeeded. The error is the outcome of the attempt then.
+    pub(crate) fn keep_files(&self) -> std::result::Result<Vec<Artifact>, Outcome> {
+        self.keep_files.get().map_or(Ok(Vec::new()), |keep| keep(self))
     }
 
     /// The artifacts of a job of the same run, and of its items.

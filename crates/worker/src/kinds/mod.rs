@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use crate::handler::Handlers;
 pub use fake::{FakeEnd, FakeEnds, HowItEnds};
-pub(crate) use files::FilesToKeep;
 pub use shell::open_files;
 
 impl Handlers {

@@ -25,7 +25,7 @@ pub(super) struct JobFiles {
 
 /// The files that a job keeps if the attempt succeeds.
 #[derive(Debug)]
-pub(crate) struct FilesToKeep {
+struct FilesToKeep {
     /// The folder of the job.
     folder: PathBuf,
     patterns: Vec<(FilePattern, NoMatch)>,
@@ -63,7 +63,8 @@ impl JobFiles {
             inputs::put(attempt, &self.keep.folder, input, pattern)?;
         }
         if !self.keep.patterns.is_empty() {
-            attempt.keep_files(self.keep);
+            let keep = self.keep;
+            attempt.keep_files_by(Box::new(move |attempt| keep.keep(attempt)));
         }
         Ok(())
     }
@@ -80,7 +81,7 @@ fn pattern(text: &str, place: &str) -> Result<FilePattern, Outcome> {
 
 impl FilesToKeep {
     /// Copies the files into the folder for files.
-    pub(crate) fn keep(&self, attempt: &Attempt) -> Result<Vec<Artifact>, Outcome> {
+    fn keep(&self, attempt: &Attempt) -> Result<Vec<Artifact>, Outcome> {
         let files = folder_for_files(attempt)?;
         let mut search = Search::below(&self.folder, files).map_err(|error| failed(error.to_string()))?;
         for (pattern, no_match) in &self.patterns {
