@@ -77,15 +77,36 @@ impl LoadError {
 
 /// Reads and checks a workflow file, with the files that it calls.
 pub(crate) fn load(path: &Path, origin: PathOrigin) -> Result<Workflow, LoadError> {
-    called_files::embed(path, load_alone(path, origin)?)
+    load_with_source(path, origin).map(|(workflow, _source)| workflow)
 }
 
-/// Reads and checks a workflow file.
-fn load_alone(path: &Path, origin: PathOrigin) -> Result<Workflow, LoadError> {
+/// The same, with the text of the file.
+pub(crate) fn load_with_source(path: &Path, origin: PathOrigin) -> Result<(Workflow, Source), LoadError> {
+    let (workflow, source) = load_alone(path, origin)?;
+    Ok((called_files::embed(path, workflow)?, source))
+}
+
+/// Reads and checks a workflow file, without the files that it calls.
+fn load_alone(path: &Path, origin: PathOrigin) -> Result<(Workflow, Source), LoadError> {
     let bytes = read_file::read(path, limits::FILE_BYTES, origin).map_err(LoadError::Unreadable)?;
     Source::new(path.display().to_string(), bytes)
-        .and_then(|source| windlass_workflow::parse(&source))
+        .and_then(|source| source.with_included(&mut |included| read_included(path, included)))
+        .and_then(|source| Ok((windlass_workflow::parse(&source)?, source)))
         .map_err(LoadError::Invalid)
+}
+
+/// Whether the file is there for other files to include, and has no workflow of its own.
+pub(crate) fn is_only_included(path: &Path) -> bool {
+    let bytes = read_file::read(path, limits::INCLUDED_BYTES, PathOrigin::Found);
+    let source = bytes.ok().and_then(|bytes| Source::new(path.display().to_string(), bytes).ok());
+    source.is_some_and(|source| source.can_be_included())
+}
+
+/// Reads a file that another one includes. A pipe has no folder, so the current folder is used.
+fn read_included(includer: &Path, included: &Path) -> Result<Vec<u8>, String> {
+    let folder = includer.parent().filter(|_| includer.is_file()).unwrap_or(Path::new(""));
+    read_file::read(&folder.join(included), limits::INCLUDED_BYTES, PathOrigin::Found)
+        .map_err(|failure| failure.parts().map(|(message, _help)| message.to_owned()).unwrap_or_default())
 }
 
 impl SubmissionArgs {

@@ -62,7 +62,8 @@ pub(crate) struct Collection {
     pub(crate) invalid: Vec<InvalidFile>,
 }
 
-/// Reads and checks the files and the files of the folders.
+/// Reads and checks the files and the files of the folders. Files in folders that have nothing but tables for other files to
+/// include are left out.
 pub(crate) fn collect(paths: &[PathBuf]) -> Result<Collection, Failure> {
     let mut files = Vec::new();
     for path in paths {
@@ -79,6 +80,7 @@ pub(crate) fn collect(paths: &[PathBuf]) -> Result<Collection, Failure> {
     for (path, origin) in files {
         match read(&path, origin) {
             Ok(file) => collection.valid.push(file),
+            Err(_) if origin == PathOrigin::Found && submission::is_only_included(&path) => (),
             Err(invalid) => collection.invalid.push(*invalid),
         }
     }
@@ -95,7 +97,7 @@ pub(crate) fn print_failures(invalid: &[InvalidFile]) {
     }
 }
 
-/// The workflow files below a folder in the order of their paths: `*.toml`, `*.json`, `*.yaml` and `*.yml`, without hidden files and
+/// The files below a folder that may be workflows, in the order of their paths: `*.toml`, `*.json`, `*.yaml` and `*.yml`, without hidden files and
 /// the configuration.
 pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
@@ -294,6 +296,25 @@ mod tests {
             folder.path().canonicalize().unwrap().join("a").to_str().unwrap()
         );
         assert!(collection.invalid.is_empty());
+    }
+
+    #[test]
+    fn files_to_be_included_are_left_out_unless_they_are_named() {
+        let including = format!("include = 'common.toml'\n{JOB}");
+        let folder = folder(&[
+            ("a.toml", &including),
+            ("common.toml", "include = 'sub/env.yaml'\n[secrets]\nTOKEN = {}\n"),
+            ("sub/env.yaml", "env: { A: b }"),
+            ("misspelled.toml", "[secrets]\nTOKEN = {}\n[jbos.a]\nrun = 'x'\n"),
+        ]);
+        let collection = collect(&[folder.path().to_owned()]).unwrap();
+        let names: Vec<&str> = collection.valid.iter().map(|file| file.workflow.name.as_str()).collect();
+        assert_eq!(names, ["a"]);
+        assert_eq!(collection.valid[0].workflow.env["A"], "b");
+        assert_eq!(collection.valid[0].workflow.secrets.len(), 1);
+        let invalid: Vec<_> = collection.invalid.iter().map(|file| file.path.file_name().unwrap()).collect();
+        assert_eq!(invalid, ["misspelled.toml"]);
+        assert_eq!(collect(&[folder.path().join("common.toml")]).unwrap().invalid.len(), 1);
     }
 
     #[test]

@@ -17,6 +17,8 @@ CREATE TABLE workflows (
     id          {id},
     name        {text} NOT NULL,
     hash        {text} NOT NULL,
+    -- A JSON list; NULL if it has none. It stands before the definition, because that may be long.
+    tags        {text},
     definition  {text} NOT NULL,
     created_at  {integer} NOT NULL DEFAULT ({now_ms}),
     -- The variables of workers that may have values of its secrets, as a JSON list. Only jobs that name them get them.
@@ -148,6 +150,15 @@ CREATE INDEX runs_of_schedule ON runs (schedule_id, id)
 -- For keeping a number of the newest runs of each workflow.
 CREATE INDEX runs_finished_of_workflow ON runs (workflow, finished_at)
     WHERE finished_at IS NOT NULL AND parent_job_id IS NULL;
+
+-- The tags of the definitions of runs, for lists of the runs with a tag. A run without tags has no row.
+CREATE TABLE run_tags (
+    tag     {text} NOT NULL,
+    run_id  {integer} NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    PRIMARY KEY (tag, run_id)
+) {clustered};
+
+CREATE INDEX run_tags_run ON run_tags (run_id);
 
 -- The folders of runs whose workflow has `workspace`. A row is `open` until its run is over and somebody has kept or removed
 -- the folder.

@@ -5,7 +5,7 @@ use windlass_db::{Migration, Tables};
 use crate::store::{
     AS_BEFORE_ITS_FIRST_ATTEMPT, COUNTS_AS_FAILED, IS_BROKEN, IS_STOPPED_LATER, JOB_COLUMNS, JOB_FILTER,
     JOB_SUMMARY, OF_RUNS_IN_ACTIVE_QUEUES, PRIORITY, RANK, REGISTRATION_COLUMNS, RULED, RUN_COLUMNS,
-    RUN_FILTER, RUN_SUMMARY, SCHEDULE_COLUMNS, VERSION_COLUMNS, WAITS_FOR_ITEMS,
+    RUN_COMPARISONS, RUN_FILTER, RUN_SUMMARY, SCHEDULE_COLUMNS, VERSION_COLUMNS, WAITS_FOR_ITEMS,
 };
 
 /// The tables of Windlass.
@@ -23,6 +23,7 @@ pub static TABLES: Tables = Tables {
         "registration_versions",
         "schedules",
         "runs",
+        "run_tags",
         "workspaces",
         "occurrences",
         "jobs",
@@ -58,6 +59,7 @@ pub static TABLES: Tables = Tables {
         OF_RUNS_IN_ACTIVE_QUEUES,
         REGISTRATION_COLUMNS,
         RUN_COLUMNS,
+        RUN_COMPARISONS,
         RUN_FILTER,
         RUN_SUMMARY,
         SCHEDULE_COLUMNS,

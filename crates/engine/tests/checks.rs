@@ -13,7 +13,9 @@ use windlass_workflow::model::{Concurrency, OnFull};
 /// is standalone.
 fn sound_database() -> Bench {
     let bench = Bench::new();
-    bench.submit(graph(vec![vec![], vec![0], vec![1]]));
+    let mut workflow = graph(vec![vec![], vec![0], vec![1]]);
+    workflow.tags = vec!["etl".to_owned(), "night".to_owned()];
+    bench.submit(workflow);
     bench.enqueue(noop());
     let worker = bench.worker();
     assert_eq!(bench.claim(worker, 1)[0].id, 1);
@@ -32,6 +34,21 @@ fn sound_database() -> Bench {
 
 /// (the rule, a statement that breaks it, the reported text)
 const BREAKS: &[(&str, &str, &str)] = &[
+    (
+        "a run has exactly the tags of its definition",
+        "DELETE FROM run_tags WHERE tag = 'etl'",
+        "run 1 is listed under 1 tags, 1 of them among the 2 tags of its definition",
+    ),
+    (
+        "a run has exactly the tags of its definition",
+        "UPDATE run_tags SET tag = 'nigh' WHERE tag = 'night'",
+        "run 1 is listed under 2 tags, 1 of them among the 2 tags of its definition",
+    ),
+    (
+        "a run has exactly the tags of its definition",
+        "UPDATE workflows SET tags = NULL",
+        "run 1 is listed under 2 tags, 0 of them among the 0 tags of its definition",
+    ),
     (
         "a trigger belongs to a registered workflow",
         "INSERT INTO triggers (workflow, name, definition, event_name, after_event_id, created_at)

@@ -13,7 +13,7 @@ use windlass_db::Database;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::store::{
-    ClaimedJob, Claims, CopyError, Job, JobFilter, LogLine, LogPosition, LogStream, NewJob, Scope,
+    ClaimedJob, Claims, CopyError, Job, JobFilter, LogLine, LogPosition, LogStream, NewJob, RunFilter, Scope,
 };
 use windlass_engine::{Clock, Error, Random, RunStatus, Store, TABLES, Unavailable, WorkerStatus};
 use windlass_test_server::{PrivateServer, Schema};
@@ -32,6 +32,11 @@ fn on_server(schema: &Schema, clock: &Clock) -> Store {
 
 fn all_jobs(store: &Store) -> Vec<Job> {
     store.jobs().list_full(&JobFilter::newest(1_000)).unwrap().rows
+}
+
+fn tagged(store: &Store, tag: &str) -> Vec<i64> {
+    let filter = RunFilter { tag: Some(tag.to_owned()), ..RunFilter::newest(10) };
+    store.runs().list(&filter).unwrap().rows.iter().map(|run| run.id).collect()
 }
 
 /// Registers a worker, finishes up to `most` jobs of the run successfully, and stops the worker. Returns those jobs.
@@ -56,7 +61,9 @@ fn work(store: &Store, run_id: i64, most: usize) -> Vec<ClaimedJob> {
 fn a_run_that_is_copied_there_and_back_ends_as_if_it_had_stayed() {
     let (folder, schema, clock) = (tempfile::tempdir().unwrap(), Schema::new(), Clock::manual(1_000_000));
     let first = in_file(folder.path(), "first.db", &clock);
-    let run_id = support::submit(&first, graph(vec![vec![], vec![0], vec![0], vec![1, 2], vec![3]]));
+    let mut workflow = graph(vec![vec![], vec![0], vec![0], vec![1, 2], vec![3]]);
+    workflow.tags = vec!["etl".to_owned(), "night".to_owned()];
+    let run_id = support::submit(&first, workflow);
     let lonely = first
         .jobs()
         .enqueue(vec![
@@ -89,6 +96,7 @@ fn a_run_that_is_copied_there_and_back_ends_as_if_it_had_stayed() {
     assert!(copied.tables.contains(&("jobs", 7)), "{copied:?}");
     assert_eq!(all_jobs(&second), all_jobs(&first));
     assert_eq!(second.runs().get(run_id).unwrap(), first.runs().get(run_id).unwrap());
+    assert_eq!(tagged(&second, "night"), [run_id]);
     assert_eq!(second.jobs().dependencies(run_id).unwrap(), first.jobs().dependencies(run_id).unwrap());
     assert_eq!(second.queues().paused().unwrap(), ["slow"]);
     let from_start = LogPosition { job_id: line.job_id, attempt: 0, line: 0 };

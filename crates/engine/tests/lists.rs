@@ -48,6 +48,10 @@ fn runs() -> Bench {
                  CASE WHEN n % 7 > 1 THEN n * 120000 + 7000000 END
           FROM numbers"
     ));
+    raw.execute(
+        "INSERT INTO run_tags (tag, run_id) SELECT 't0', id FROM runs WHERE id % 5 < 2
+         UNION ALL SELECT 't1', id FROM runs WHERE id % 2 = 0",
+    );
     raw.execute("DELETE FROM runs WHERE id > 100 AND id < 140 OR id % 11 = 0");
     bench
 }
@@ -58,6 +62,10 @@ fn takes_run(filter: &RunFilter, run: &Run) -> bool {
             && range.until_ms.is_none_or(|until| at.is_some_and(|at| at < until))
     };
     filter.workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
+        && filter
+            .tag
+            .as_ref()
+            .is_none_or(|tag| (tag == "t0" && run.id % 5 < 2) || (tag == "t1" && run.id % 2 == 0))
         && (filter.statuses.is_empty() || filter.statuses.contains(&run.status))
         && within(filter.created, Some(run.created_at))
         && within(filter.started, run.started_at)
@@ -101,6 +109,7 @@ fn random_run_filter(random: &Random) -> RunFilter {
     RunFilter {
         children: false,
         workflow: maybe(random, &["w0", "w1", "w2", "none"]).map(str::to_owned),
+        tag: maybe(random, &[None, None, Some("t0"), Some("t1"), Some("t")]).flatten().map(str::to_owned),
         statuses: maybe(random, &statuses).unwrap_or_default(),
         created: maybe(random, &[time()]).unwrap_or_default(),
         started: maybe(random, &[time(), TimeRange::default()]).unwrap_or_default(),
@@ -165,6 +174,12 @@ fn a_search_among_runs_stops_and_goes_on() {
     let page = bench.store.runs().list(&filter).unwrap();
     assert_eq!(page.rows.iter().map(|run| run.id).collect::<Vec<_>>(), [5]);
     assert_eq!((page.next, page.searched_to), (None, None));
+    // A tag that few runs have narrows the search.
+    bench.raw().execute("INSERT INTO run_tags (tag, run_id) VALUES ('few', 5), ('few', 6), ('few', 119999)");
+    let tagged = RunFilter { tag: Some("few".to_owned()), ..RunFilter::newest(10) };
+    let narrow = RunFilter { param: filter.param.clone(), ..tagged };
+    let page = bench.store.runs().list(&narrow).unwrap();
+    assert_eq!((page.rows.len(), page.searched_to), (1, None));
     // Of one workflow and state there are few enough to look at all of them.
     filter = RunFilter { workflow: Some("w1".to_owned()), statuses: vec![RunStatus::Successful], ..filter };
     filter.cursor.before = None;

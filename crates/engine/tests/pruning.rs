@@ -33,7 +33,11 @@ fn old_rows_are_deleted_and_others_stay() {
     for _ in 0..300 {
         bench.store.for_workers().set_status(bench.worker(), WorkerStatus::Stopped).unwrap();
     }
-    let old = bench.submit(graph(vec![vec![], vec![0]]));
+    let mut tagged = graph(vec![vec![], vec![0]]);
+    tagged.tags = vec!["etl".to_owned()];
+    let old = bench.submit(tagged);
+    assert_eq!(bench.raw().value::<i64>("SELECT run_id FROM run_tags WHERE tag = 'etl'"), old);
+    assert_eq!(bench.store.runs().get(old).unwrap().tags, ["etl"]);
     bench.enqueue(noop());
     fail_all(&bench);
     bench.clock.advance_ms(1_000);
@@ -54,6 +58,7 @@ fn old_rows_are_deleted_and_others_stay() {
     }
     assert!(bench.store.runs().find(old).unwrap().is_none());
     let count = |sql| bench.raw().value::<i64>(sql);
+    assert_eq!(count("SELECT count(*) FROM run_tags"), 0);
     assert_eq!(count("SELECT count(*) FROM workers WHERE status = 'STOPPED'"), 0);
     assert_eq!(count("SELECT count(*) FROM workflows"), 1, "the other definition has no run any more");
     assert_eq!(bench.store.runs().get(kept).unwrap().status, RunStatus::Successful);

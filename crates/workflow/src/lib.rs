@@ -20,6 +20,7 @@ mod format;
 pub mod graph;
 mod handlers;
 pub mod import;
+mod include;
 mod job_names;
 mod key;
 pub mod keys;
@@ -41,6 +42,7 @@ pub mod support;
 pub mod template;
 mod tree;
 pub mod trigger;
+mod warnings;
 
 pub use calls::CallError;
 pub use canonical::hash_of_stored;
@@ -56,7 +58,8 @@ pub use model::{Job, OnInterrupt, Repetition, Retry, RunHandler, When, Workflow}
 pub use names::{check_event_name, check_schedule_name};
 pub use params::{Param, ParamKind};
 pub use report::{Colour, Diagnostic, Report};
-pub use source::{Format, Source};
+pub use source::{Format, IncludedText, Source};
 pub use subset::SubsetError;
 pub use support::{Accepted, Support};
 pub use tree::{has_too_many_parts, read_values};
+pub use warnings::warnings;

@@ -25,12 +25,20 @@ pub const MATRIX: usize = 200_000;
 pub const MATRIX_DIMENSIONS: usize = 20;
 /// The largest number of entries in `exclude` of a `for_each`.
 pub const MATRIX_EXCLUDE: usize = 1_000;
+/// The largest number of files that a file includes, directly or through others.
+pub const INCLUDED_FILES: usize = 16;
+/// How deep files include each other.
+pub const INCLUDE_DEPTH: usize = 4;
+/// The largest size of an included file in bytes.
+pub const INCLUDED_BYTES: usize = 1024 * 1024;
 /// The largest `max` of a `repeat`: how many rounds a job may have.
 pub const ROUNDS: i64 = 1_000_000;
 /// The default of `repeat.max`.
 pub const ROUNDS_DEFAULT: i64 = 1_000;
 /// The largest number of tags of a workflow.
-pub const TAGS: usize = 32;
+pub const TAGS: usize = 16;
+/// The largest size of a tag in bytes.
+pub const TAG_BYTES: usize = 64;
 /// The largest number of secrets of a workflow.
 pub const SECRETS: usize = 100;
 /// The largest number of items in `env_files`.
@@ -134,6 +142,8 @@ pub const SCHEDULE_LAST_MS: i64 = 253_402_300_799_999;
 pub const ERRORS_SHOWN: usize = 50;
 /// The largest number of errors that are kept while a file is parsed. The report shows the first of them by position.
 pub(crate) const ERRORS_KEPT: usize = 1_000;
+/// How many jobs and dependencies the warnings about ends look at. In a larger file some of these warnings are left out.
+pub(crate) const WARNING_STEPS: usize = 20_000_000;
 /// The largest number of cycles that a report shows.
 pub const CYCLES_SHOWN: usize = 20;
 /// The largest number of names that are compared to find the nearest spelling, for all errors of a file together.

@@ -55,6 +55,23 @@ impl NameKind {
         }
     }
 
+    fn chars_max(self) -> usize {
+        match self {
+            NameKind::Tag => limits::TAG_BYTES,
+            NameKind::Job
+            | NameKind::Param
+            | NameKind::Queue
+            | NameKind::Capability
+            | NameKind::Schedule
+            | NameKind::Trigger
+            | NameKind::Variable
+            | NameKind::Secret
+            | NameKind::Event
+            | NameKind::Workflow
+            | NameKind::Output => limits::NAME_CHARS,
+        }
+    }
+
     /// The rule for people.
     fn rule(self) -> &'static str {
         match self {
@@ -108,8 +125,8 @@ pub fn check_schedule_name(name: &str) -> Result<(), String> {
 /// Whether the name is allowed. Reports an error if it is not.
 pub(crate) fn check(name: &str, span: &Span, kind: NameKind, findings: &mut Findings) -> bool {
     let noun = kind.noun();
-    if name.len() > limits::NAME_CHARS {
-        let label = format!("{} characters; the limit is {}", name.chars().count(), limits::NAME_CHARS);
+    if name.len() > kind.chars_max() {
+        let label = format!("{} characters; the limit is {}", name.chars().count(), kind.chars_max());
         findings
             .push(Finding::new(span.clone(), format!("the name of this {noun} is too long")).label(label));
         return false;

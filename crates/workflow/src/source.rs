@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::limits;
 use crate::report::{Finding, Report};
+use crate::{include, limits};
 
 /// The format of a file. All formats have the same tables and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,19 @@ pub struct Source {
     pub text: String,
     /// The format of the text.
     pub format: Format,
+    /// The included files, whose texts stand behind the file's own. See [`Source::with_included`].
+    pub(crate) included: Vec<IncludedText>,
+}
+
+/// A file that another one includes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IncludedText {
+    /// The path, as messages show it.
+    pub path: String,
+    /// The format of its text.
+    pub(crate) format: Format,
+    /// Where its text begins, in bytes of the whole text.
+    pub(crate) start: usize,
 }
 
 impl Source {
@@ -52,7 +65,34 @@ impl Source {
             text.drain(..'\u{feff}'.len_utf8());
         }
         let format = format_of(&path, &text);
-        Ok(Source { path, text, format })
+        Ok(Source { path, text, format, included: Vec::new() })
+    }
+
+    /// The text, the format and the start of an included file, or of the file itself.
+    pub(crate) fn part(&self, index: Option<usize>) -> (&str, Format, usize) {
+        let (format, start, next) = match index {
+            None => (self.format, 0, 0),
+            Some(index) => (self.included[index].format, self.included[index].start, index + 1),
+        };
+        // Before an included text stands a line break.
+        let end = self.included.get(next).map_or(self.text.len(), |next| next.start - 1);
+        (&self.text[start..end], format, start)
+    }
+
+    /// The index of the included file to which a byte of the text belongs; nothing for the file itself.
+    pub(crate) fn part_at(&self, at: usize) -> Option<usize> {
+        self.included.partition_point(|part| part.start <= at).checked_sub(1)
+    }
+
+    /// Whether a byte of the text belongs to an included file.
+    pub(crate) fn is_included(&self, at: usize) -> bool {
+        self.part_at(at).is_some()
+    }
+
+    /// Whether the file has nothing but tables for other files to include.
+    #[must_use]
+    pub fn can_be_included(&self) -> bool {
+        include::can_be_included(self)
     }
 
     /// The file's name without folder and extension. A workflow without `name` is called so.

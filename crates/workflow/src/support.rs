@@ -19,8 +19,6 @@ pub(crate) const JOB_FIELDS: Support = Support::Supported;
 pub(crate) const DEADLINE: Support = Support::Supported;
 /// `stdin` of a job.
 pub(crate) const STDIN: Support = Support::Supported;
-/// `tags` of the workflow.
-pub(crate) const TAGS: Support = Support::Planned;
 /// `secrets` of the workflow and of a job, and the name `secrets` in templates.
 pub(crate) const SECRETS: Support = Support::Supported;
 /// `env_files` of a job.

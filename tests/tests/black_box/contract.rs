@@ -34,6 +34,7 @@ const RUN_KEYS: [&str; 21] = [
     "stop_reason",
     "params",
     "run_key",
+    "tags",
     "source",
     "schedule_id",
     "scheduled_for",
@@ -110,7 +111,7 @@ fn json_has_the_documented_fields() {
     assert!(started.len() == "2026-11-20T23:05:28.123Z".len() && started.ends_with('Z'), "{started:?}");
 
     let runs = sandbox.run(&["runs", "-o", "json"]).exited(0).json();
-    assert_eq!(keys(&runs[0]), RUN_KEYS[..18]);
+    assert_eq!(keys(&runs[0]), RUN_KEYS[..19]);
     let jobs = sandbox.run(&["jobs", "--run", "1", "-o", "jsonl"]).exited(0).stdout;
     assert_eq!(jobs.lines().count(), 3);
     let stats = sandbox.run(&["stats", "-o", "json"]).exited(0).json();

@@ -56,6 +56,7 @@ fn every_example_is_valid_and_tested_here() {
         "for-each.toml",
         "git-report.toml",
         "http.toml",
+        "include.toml",
         "repeat.toml",
         "triggers.toml",
         "typed-params.json",
@@ -71,7 +72,7 @@ fn every_example_is_valid_and_tested_here() {
     assert_eq!(names, tested.map(str::to_owned).into());
     for name in &names {
         let path = examples().join(name);
-        sandbox.run(&["validate", &path.to_string_lossy()]).exited(0);
+        sandbox.run(&["validate", "--strict", &path.to_string_lossy()]).exited(0);
         let text = fs::read_to_string(&path).expect("an example can be read");
         assert!(text.contains("Shows: "), "{name} does not say what it shows");
     }
@@ -158,10 +159,18 @@ fn calls_start_runs_and_read_their_outputs() {
     assert_eq!(output_lines(&sandbox, "report"), ["5 rows of customers"]);
     let children = sandbox.run(&["runs", "--children", "-o", "json"]).exited(0).json();
     let workflows: BTreeSet<&str> =
-        children.as_array().unwrap().iter().filter_map(|run| run["workflow"].as_str()).collect();
+        children.as_array().expect("a list").iter().filter_map(|run| run["workflow"].as_str()).collect();
     assert_eq!(workflows, ["load", "word-count"].into());
     let logs = sandbox.run(&["logs", "1"]).exited(0).stdout;
     assert!(logs.contains("customers/clean") && logs.contains("cleaned up after customers"), "{logs}");
+    assert_clean(&sandbox);
+}
+
+#[test]
+fn include_uses_tables_of_another_file() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "include.toml", &["-p", "text=one two three"], 0);
+    assert_eq!(output_lines(&sandbox, "report"), ["3 words, one two three"]);
     assert_clean(&sandbox);
 }
 

@@ -41,6 +41,26 @@ fn await_registered(sandbox: &Sandbox, expected: &[(&str, i64)]) {
 }
 
 #[test]
+fn a_changed_file_that_others_include_makes_new_versions() {
+    let sandbox = Sandbox::new();
+    fs::create_dir_all(sandbox.path("flows/common")).expect("a sandbox can be written to");
+    sandbox.write("flows/common/env.toml", "[env]\nA = '1'\n");
+    let including = format!("include = 'common/env.toml'\n{}", workflow("echo $A"));
+    sandbox.write("flows/first.toml", &including);
+    sandbox.write("flows/second.toml", workflow("true"));
+    let mut service = serve(&sandbox);
+    await_registered(&sandbox, &[("first", 1), ("second", 1)]);
+    assert!(!service.stderr_so_far().contains("invalid"), "{}", service.stderr_so_far());
+    sandbox.write("flows/common/env.toml", "[env]\nA = '2'\n");
+    await_registered(&sandbox, &[("first", 2), ("second", 1)]);
+    await_word(&mut service, "workflow changed: env changed");
+    sandbox.write("flows/common/env.toml", "[env]\nA = [3]\n");
+    await_word(&mut service, "env.toml:2:5");
+    sandbox.write("flows/common/env.toml", "[env]\nA = '3'\n");
+    await_registered(&sandbox, &[("first", 3), ("second", 1)]);
+}
+
+#[test]
 fn added_changed_and_removed_files_are_followed() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");

@@ -1,16 +1,20 @@
-//! `windlass init`: writes a first workflow file.
+//! `windlass init`: writes a first workflow file, and the schema by which editors complete its keys.
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::schema::schema_text;
 use crate::error::Failure;
 use crate::output;
 use crate::stderr;
 
 /// Write a first workflow file to change
+///
+/// The first line of the file names .windlass/schema.json, which is written too. Editors with support for TOML (Taplo, Even
+/// Better TOML) then complete keys and mark wrong ones, without a network.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InitArgs {
@@ -29,6 +33,9 @@ const NAME_BYTES_MAX: usize = 100;
 
 const TEMPLATE: &str = include_str!("init.toml");
 
+/// The schema that the first line of the file names. `apply` and `serve` leave hidden folders out.
+const SCHEMA: &str = ".windlass/schema.json";
+
 /// Writes the file, and prints its path.
 pub(crate) fn execute(args: &InitArgs) -> Result<(), Failure> {
     let path = PathBuf::from(format!("{}.toml", args.name));
@@ -41,13 +48,25 @@ pub(crate) fn execute(args: &InitArgs) -> Result<(), Failure> {
                 help: "choose another name: windlass init NAME".to_owned(),
             };
         }
-        Failure::File {
-            message: format!("{} cannot be written: {error}", path.display()),
-            help: "check the permissions of the current folder, and the disk".to_owned(),
-        }
+        unwritable(&path, &error)
     })?;
+    write_schema(Path::new(SCHEMA))?;
     stderr::note(&format!("run it with: windlass run {}", path.display()));
     output::write_text(&format!("{}\n", path.display()))
+}
+
+/// Writes the schema of this version, in place of an older one.
+fn write_schema(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, schema_text()));
+    written.map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::File {
+        message: format!("{} cannot be written: {error}", path.display()),
+        help: "check the permissions of the current folder, and the disk".to_owned(),
+    }
 }
 
 fn parse_name(text: &str) -> Result<String, String> {

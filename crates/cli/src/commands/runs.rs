@@ -26,6 +26,10 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
 
+    /// Only runs whose workflow has this tag
+    #[arg(long, value_name = "TAG", conflicts_with = "children")]
+    tag: Option<String>,
+
     /// Only runs that jobs of other runs have started; without it, only the others
     #[arg(long)]
     children: bool,
@@ -43,6 +47,7 @@ const EXAMPLES: &str = "\
 Examples:
   windlass runs
   windlass runs --status failed --limit 5
+  windlass runs --tag etl
   windlass runs --before 81             # the page after run 81
   windlass runs --workflow nightly -o json";
 
@@ -52,6 +57,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Fail
     let filter = RunFilter {
         statuses: args.status.into_iter().collect(),
         workflow: args.workflow,
+        tag: args.tag,
         children: args.children,
         ..RunFilter::default()
     };

@@ -15,12 +15,17 @@ pub(crate) struct SchemaArgs {}
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass schema > windlass.schema.json
-  sed -i '1i #:schema ./windlass.schema.json' nightly.toml
-  sed -i '1i # yaml-language-server: $schema=windlass.schema.json' nightly.yaml";
+  mkdir -p .windlass && windlass schema > .windlass/schema.json
+  sed -i '1i #:schema ./.windlass/schema.json' nightly.toml
+  sed -i '1i # yaml-language-server: $schema=.windlass/schema.json' nightly.yaml";
 
 /// Prints the schema.
 pub(crate) fn execute(_args: &SchemaArgs) -> Result<(), Failure> {
+    output::write_text(&schema_text())
+}
+
+/// The schema as a file has it.
+pub(super) fn schema_text() -> String {
     let schema = serde_json::to_string_pretty(&windlass_workflow::schema::schema()).unwrap_or_default();
-    output::write_text(&format!("{schema}\n"))
+    format!("{schema}\n")
 }

@@ -16,53 +16,84 @@ use crate::submission::{self, LoadError};
 use crate::text::style::{GREEN, paint};
 use crate::text::values::counted;
 
-/// Check workflow files and show all errors with their lines
+/// Check workflow files and show all errors and warnings
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
     /// The workflow files, TOML, YAML or JSON
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+
+    /// Treat warnings as errors: exit with 2 if there are any
+    #[arg(long)]
+    strict: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass validate nightly.toml
-  windlass validate workflows/*.toml
+  windlass validate workflows/*.toml --strict
   windlass validate nightly.toml -o json | jq '.[].errors'";
 
 /// Checks all files and shows all errors.
 pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(), Failure> {
     let mut views = Vec::new();
+    let mut warned = 0;
     for path in &args.files {
-        let checked = check(path);
+        let mut checked = check(path);
+        let warnings = checked.as_mut().ok().and_then(|checked| checked.warnings.take());
         if global.output == OutputFormat::Text {
             match &checked {
-                Ok(text) => output::write_text(text)?,
+                Ok(checked) => output::write_text(&checked.text)?,
                 Err(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => failure.print(),
                 Err(LoadError::Invalid(report)) => stderr::note(&report.render(Colour::Always)),
             }
+            if let Some(warnings) = &warnings {
+                stderr::note(&warnings.render(Colour::Always));
+            }
         }
-        views.push(view(path, checked.err()));
+        if args.strict && warnings.is_some() {
+            warned += 1;
+        }
+        let mut view = view(path, checked.err(), warnings.as_ref());
+        view.valid &= !args.strict || view.warnings.is_empty();
+        views.push(view);
     }
     Output { format: global.output }.list(&views, |_| String::new())?;
     let invalid = views.iter().filter(|view| !view.valid).count();
     match (invalid, views.len()) {
         (0, _) => Ok(()),
-        (1, 1) => Err(Failure::InvalidFiles { message: None }),
+        (1, 1) if warned == 0 => Err(Failure::InvalidFiles { message: None }),
+        (_, all) if warned > 0 => {
+            let message =
+                format!("with --strict {invalid} of {all} files are invalid, {warned} because of warnings");
+            Err(Failure::InvalidFiles { message: Some(message) })
+        }
         (_, all) => {
             Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files are invalid")) })
         }
     }
 }
 
-/// Checks a workflow file, or a test file. Returns the text for people.
-fn check(path: &Path) -> Result<String, LoadError> {
+/// A valid file.
+struct Valid {
+    /// What is told of it.
+    text: String,
+    /// Its warnings, if it has any.
+    warnings: Option<Report>,
+}
+
+/// Checks a workflow file, or a test file.
+fn check(path: &Path) -> Result<Valid, LoadError> {
     if is_test_file(path) {
         check_test_file(path)?;
-        return Ok(format!("{}: {}, a test file", path.display(), paint(GREEN, "valid")));
+        let text = format!("{}: {}, a test file", path.display(), paint(GREEN, "valid"));
+        return Ok(Valid { text, warnings: None });
     }
-    submission::load(path, PathOrigin::Named).map(|workflow| success(path, &workflow))
+    let (workflow, source) = submission::load_with_source(path, PathOrigin::Named)?;
+    let warnings = windlass_workflow::warnings(&source, &workflow);
+    let warnings = Some(warnings).filter(|warnings| !warnings.diagnostics().is_empty());
+    Ok(Valid { text: success(path, &workflow), warnings })
 }
 
 fn success(path: &Path, workflow: &Workflow) -> String {
@@ -91,18 +122,20 @@ fn success(path: &Path, workflow: &Workflow) -> String {
     )
 }
 
-fn view(path: &Path, error: Option<LoadError>) -> ValidatedFile {
+fn view(path: &Path, error: Option<LoadError>, warnings: Option<&Report>) -> ValidatedFile {
     let errors = match &error {
         None => Vec::new(),
         Some(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => vec![unreadable(failure)],
         Some(LoadError::Invalid(report)) => file_errors(report),
     };
-    ValidatedFile { file: path.display().to_string(), valid: error.is_none(), errors }
+    let warnings = warnings.map(file_errors).unwrap_or_default();
+    ValidatedFile { file: path.display().to_string(), valid: error.is_none(), errors, warnings }
 }
 
 fn unreadable(failure: &Failure) -> FileError {
     let (message, help) = failure.parts().unwrap_or_default();
     FileError {
+        file: None,
         line: None,
         column: None,
         message: message.to_owned(),
@@ -115,6 +148,7 @@ fn file_errors(report: &Report) -> Vec<FileError> {
         .diagnostics()
         .iter()
         .map(|diagnostic| FileError {
+            file: Some(diagnostic.file.clone()),
             line: Some(diagnostic.line),
             column: Some(diagnostic.column),
             message: diagnostic.message.clone(),

@@ -256,6 +256,7 @@ mod tests {
             paused_at: None,
             created_at: 0,
             updated_at: 0,
+            tags: Vec::new(),
         }
     }
 

@@ -31,7 +31,8 @@ pub(super) fn embed(path: &Path, mut workflow: Workflow) -> Result<Workflow, Loa
             let index = match known.get(&real) {
                 Some(index) => *index,
                 None => {
-                    let index = workflow.add_called(load_alone(&called, PathOrigin::Found)?);
+                    let (called, _source) = load_alone(&called, PathOrigin::Found)?;
+                    let index = workflow.add_called(called);
                     let of_file = (index..workflow.workflows.len()).map(Some).collect();
                     scopes.push(FileScope { folder: folder_of(&real), workflows: of_file });
                     known.insert(real, index);

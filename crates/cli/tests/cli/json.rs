@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{BAD, Bench, GOOD};
 
-const RUN: [&str; 18] = [
+const RUN: [&str; 19] = [
     "id",
     "workflow",
     "status",
@@ -12,6 +12,7 @@ const RUN: [&str; 18] = [
     "stop_reason",
     "params",
     "run_key",
+    "tags",
     "source",
     "schedule_id",
     "scheduled_for",

@@ -25,6 +25,15 @@ fn runs_are_listed_newest_first_and_filtered() {
     assert_eq!(ids(&["runs", "--status", "successful"]), [1]);
     assert_eq!(ids(&["runs", "--workflow", "bad"]), [2]);
     assert_eq!(ids(&["runs", "--limit", "1"]), [2]);
+    bench.write("tagged.toml", &format!("tags = ['etl', 'daily']\n{GOOD}"));
+    bench.windlass(&["run", "tagged.toml"]).code(0);
+    assert_eq!(ids(&["runs", "--tag", "etl"]), [3]);
+    assert_eq!(ids(&["runs", "--tag", "daily", "--status", "failed"]), [0; 0]);
+    assert_eq!(bench.json(&["runs", "-n", "1"])[0]["tags"], json!(["daily", "etl"]));
+    bench.windlass(&["inspect", "3"]).code(0).says(&["tags", "daily, etl"]);
+    bench.windlass(&["apply", "tagged.toml"]).code(0);
+    assert_eq!(bench.json(&["workflows"])[0]["tags"], json!(["daily", "etl"]));
+    bench.windlass(&["workflows", "show", "good"]).code(0).says(&["tags", "daily, etl"]);
     bench.windlass(&["runs", "--workflow", "none"]).code(0).tells(&["no run matches"]);
     bench.windlass(&["runs", "--status", "done"]).fails(2, &["'done'", "FAILED"]);
     bench.windlass(&["runs", "--limit", "0"]).fails(2, &["0 is not in"]);

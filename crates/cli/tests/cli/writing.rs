@@ -14,6 +14,11 @@ fn a_first_file_is_valid_formatted_and_runs() {
         .says(&["nightly.toml"])
         .tells(&["windlass run nightly.toml"]);
     bench.windlass(&["fmt", "--check", "nightly.toml"]).code(0);
+    let text = fs::read_to_string(bench.path("nightly.toml")).unwrap();
+    let schema = text.lines().next().unwrap().strip_prefix("#:schema ./").unwrap();
+    let written = fs::read_to_string(bench.path(schema)).unwrap();
+    assert_eq!(written, bench.windlass(&["schema"]).code(0).stdout, "the named schema is there");
+    bench.windlass(&["apply", "."]).code(0);
     bench.windlass(&["run", "nightly.toml"]).code(0).tells(&["run 1 successful"]);
     bench.windlass(&["init", "nightly.toml"]).fails(2, &["nightly.toml exists already", "another name"]);
     bench.windlass(&["init", "a/b"]).fails(2, &["letters, digits"]);

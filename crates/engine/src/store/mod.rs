@@ -86,7 +86,7 @@ pub use restore::Restored;
 pub(crate) use runs::RUN_COLUMNS;
 pub use runs::children::ChildRun;
 pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy, TimeRange};
-pub(crate) use runs::list::{RUN_FILTER, RUN_SUMMARY};
+pub(crate) use runs::list::{RUN_COMPARISONS, RUN_FILTER, RUN_SUMMARY};
 pub(crate) use runs::retry::AS_BEFORE_ITS_FIRST_ATTEMPT;
 pub use runs::retry::RetrySelection;
 pub use runs::submit::{NewRun, Occasion, Submitted};

@@ -4,7 +4,7 @@ use windlass_engine::store::{Cursor, JobFilter, LogPosition, ParamFilter, RunFil
 use windlass_engine::{JobStatus, RunStatus, Store};
 
 /// Rows as of a database that was used for long: finished runs and jobs, and a few that are not.
-pub const FILL: [&str; 5] = [
+pub const FILL: [&str; 6] = [
     "INSERT INTO runs (workflow, status, params, run_key, created_at, started_at, finished_at)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 60000)
      SELECT CASE n % 1000 WHEN 7 THEN 'rare' ELSE 'often' END,
@@ -12,6 +12,7 @@ pub const FILL: [&str; 5] = [
             n * 1000, n * 1000, n * 1000 + 1
      FROM numbers",
     "INSERT INTO runs (workflow, status, unfinished_jobs) VALUES ('often', 'PENDING', 2), ('rare', 'RUNNING', 1)",
+    "INSERT INTO run_tags (tag, run_id) SELECT CASE workflow WHEN 'rare' THEN 'rare' ELSE 'often' END, id FROM runs",
     // Few jobs in many ids, so that the ids of a search are a small part of them.
     "INSERT INTO jobs (id, run_id, name, kind, status, last_error, execute_after, created_at, finished_at)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 120000)
@@ -48,6 +49,10 @@ pub fn indexed_runs() -> Vec<RunFilter> {
         RunFilter { statuses: vec![RunStatus::Successful], cursor: page, ..newest() },
         RunFilter { created, ..newest() },
         RunFilter { created, workflow: rare(), statuses, ..newest() },
+        RunFilter { tag: rare(), ..newest() },
+        RunFilter { tag: Some("often".to_owned()), cursor: page, ..newest() },
+        RunFilter { tag: Some("often".to_owned()), created, ..newest() },
+        RunFilter { tag: rare(), run_key: Some("777".to_owned()), ..newest() },
         RunFilter { run_key: Some("777".to_owned()), ..newest() },
         RunFilter { run_key: Some("none".to_owned()), created, ..newest() },
     ]
@@ -88,6 +93,7 @@ pub fn read_to_a_bound(store: &Store) {
         RunFilter { param: param.clone(), ..RunFilter::newest(20) },
         RunFilter { param, workflow: often.clone(), ..RunFilter::newest(20) },
         RunFilter { statuses: vec![RunStatus::Successful], schedule_id: Some(9), ..RunFilter::newest(20) },
+        RunFilter { tag: often.clone(), statuses: vec![RunStatus::Cancelled], ..RunFilter::newest(20) },
         RunFilter {
             workflow: often,
             started: TimeRange { from_ms: None, until_ms: Some(1) },

@@ -10,7 +10,6 @@ type Feature = (&'static str, Support, bool);
 pub(super) fn check_workflow(workflow: &Workflow, accepted: Accepted) -> Checked {
     refuse_unsupported(
         &[
-            ("tags", support::TAGS, !workflow.tags.is_empty()),
             ("secrets", support::SECRETS, !workflow.secrets.is_empty()),
             ("outputs", support::CALLS, !workflow.outputs.is_empty()),
         ],

@@ -7,7 +7,7 @@ use minijinja::machinery::{Span, parse_expr};
 
 use super::fault::Fault;
 use super::filters::{FILTERS, TESTS};
-use super::lookup::{Lookup, Segment};
+use super::lookup::{IfAbsent, Lookup, Segment};
 use crate::limits;
 
 /// Checks the expression and lists its look-ups.
@@ -21,7 +21,7 @@ pub(crate) fn lookups(expression: &str) -> Result<Vec<Lookup>, Fault> {
         let range = error.range().unwrap_or(0..expression.len());
         Fault::new(clip(range, expression), format!("not an expression: {reason}"))
     })?;
-    let mut collector = LookupCollector { expression, lookups: Vec::new() };
+    let mut collector = LookupCollector { expression, lookups: Vec::new(), if_absent: IfAbsent::Fail };
     collector.visit(&parsed)?;
     Ok(collector.lookups)
 }
@@ -68,6 +68,8 @@ fn check_nesting(expression: &str) -> Result<(), Fault> {
 struct LookupCollector<'e> {
     expression: &'e str,
     lookups: Vec<Lookup>,
+    /// Of the look-ups in the part that is visited.
+    if_absent: IfAbsent,
 }
 
 impl LookupCollector<'_> {
@@ -85,7 +87,24 @@ impl LookupCollector<'_> {
             Expr::BinOp(operation) => {
                 self.check_operator(operation.op, operation.span())?;
                 self.visit(&operation.left)?;
-                self.visit(&operation.right)
+                match operation.op {
+                    BinOpKind::ScAnd | BinOpKind::ScOr => self.visit_conditional(&operation.right),
+                    BinOpKind::Eq
+                    | BinOpKind::Ne
+                    | BinOpKind::Lt
+                    | BinOpKind::Lte
+                    | BinOpKind::Gt
+                    | BinOpKind::Gte
+                    | BinOpKind::Add
+                    | BinOpKind::Sub
+                    | BinOpKind::Mul
+                    | BinOpKind::Div
+                    | BinOpKind::FloorDiv
+                    | BinOpKind::Rem
+                    | BinOpKind::Pow
+                    | BinOpKind::Concat
+                    | BinOpKind::In => self.visit(&operation.right),
+                }
             }
             Expr::Compare(comparison) => {
                 self.visit(&comparison.expr)?;
@@ -93,17 +112,20 @@ impl LookupCollector<'_> {
             }
             Expr::IfExpr(choice) => {
                 self.visit(&choice.test_expr)?;
-                self.visit(&choice.true_expr)?;
-                choice.false_expr.iter().try_for_each(|part| self.visit(part))
+                self.visit_conditional(&choice.true_expr)?;
+                choice.false_expr.iter().try_for_each(|part| self.visit_conditional(part))
             }
             Expr::Filter(filter) => {
                 self.check_known(filter.name, &FILTERS, "filter", filter.span())?;
-                filter.expr.iter().try_for_each(|part| self.visit(part))?;
+                filter.expr.iter().try_for_each(|part| match filter.name {
+                    "default" => self.visit_conditional(part),
+                    _ => self.visit(part),
+                })?;
                 filter.args.iter().try_for_each(|argument| self.argument(argument, filter.span()))
             }
             Expr::Test(test) => {
                 self.check_known(test.name, &TESTS, "test", test.span())?;
-                self.visit(&test.expr)?;
+                self.visit_conditional(&test.expr)?;
                 test.args.iter().try_for_each(|argument| self.argument(argument, test.span()))
             }
             Expr::List(list) => list.items.iter().try_for_each(|item| self.visit(item)),
@@ -114,6 +136,14 @@ impl LookupCollector<'_> {
                 Err(self.refuse(expression.span(), format!("a {} is not allowed", expression.description())))
             }
         }
+    }
+
+    /// Visits a part whose look-ups may find nothing.
+    fn visit_conditional(&mut self, expression: &Expr<'_>) -> Result<(), Fault> {
+        let before = std::mem::replace(&mut self.if_absent, IfAbsent::Instead);
+        let visited = self.visit(expression);
+        self.if_absent = before;
+        visited
     }
 
     fn argument(&mut self, argument: &CallArg<'_>, span: Span) -> Result<(), Fault> {
@@ -164,7 +194,7 @@ impl LookupCollector<'_> {
         };
         path.reverse();
         let range = clip(start..range_of(expression.span()).end, self.expression);
-        self.lookups.push(Lookup { path, range });
+        self.lookups.push(Lookup { path, range, if_absent: self.if_absent });
         Ok(())
     }
 
@@ -253,6 +283,19 @@ mod tests {
         assert_eq!(paths("a[b:c] in [d, 'x'] and not e"), ["a", "b", "c", "d", "e"]);
         assert_eq!(paths("(a + b).c"), ["a", "b"]);
         assert_eq!(paths("a is defined"), ["a"]);
+    }
+
+    #[test]
+    fn an_absent_value_is_an_error_unless_there_is_another() {
+        let absent = |expression: &str| lookups(expression).unwrap()[0].if_absent;
+        for expression in ["a", "a == 1", "a | upper", "not a", "a and true", "1 if a else 2"] {
+            assert_eq!(absent(expression), IfAbsent::Fail, "{expression}");
+        }
+        for expression in
+            ["a | default('')", "a.b | upper | default('')", "a is defined", "true and a", "a if true else 1"]
+        {
+            assert_eq!(absent(expression), IfAbsent::Instead, "{expression}");
+        }
     }
 
     #[test]

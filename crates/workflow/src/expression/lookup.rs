@@ -8,6 +8,17 @@ pub(crate) struct Lookup {
     pub(crate) path: Vec<Segment>,
     /// Where the look-up stands, in bytes of the expression.
     pub(crate) range: Range<usize>,
+    pub(crate) if_absent: IfAbsent,
+}
+
+/// What an expression makes of a look-up that finds nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfAbsent {
+    /// The expression has no value.
+    Fail,
+    /// There is another value, or the look-up is evaluated only under a condition: `x | default("")`, `x is defined`,
+    /// `x if y else z`, `y and x`.
+    Instead,
 }
 
 /// One step of a path.

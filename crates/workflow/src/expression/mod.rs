@@ -24,7 +24,7 @@ pub use bare::{Expression, ExpressionError};
 pub(crate) use bare::{parse, shorten};
 pub(crate) use fault::Fault;
 pub(crate) use filters::environment;
-pub(crate) use lookup::{Lookup, Segment};
+pub(crate) use lookup::{IfAbsent, Lookup, Segment};
 pub(crate) use missing::explain;
 pub(crate) use names::{Form, Site, check};
 pub use place::Place;

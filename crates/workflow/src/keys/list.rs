@@ -43,9 +43,18 @@ pub(super) const LOCAL_WORKFLOW: &[&str] = &[
     "finally",
 ];
 
+/// `include` of the file.
+pub(crate) const INCLUDE: Key = Key::new(
+    "include",
+    &[Texts, Text],
+    "files whose `workflows`, `secrets`, `env` and `defaults` are a part of this one",
+)
+.elsewhere(&["includes", "import", "imports", "extends"]);
+
 pub(super) const WORKFLOW: &[Key] = &[
     Key::new("name", &[Text], "the workflow's name").default("the name of the file"),
     Key::new("description", &[Text], "what it is for"),
+    INCLUDE,
     Key::new("timeout", &[Duration], "how long a run may take in all").elsewhere(TIMEOUT_ELSEWHERE),
     Key::new("params", &[Tables(Table::Param)], "its parameters").elsewhere(PARAMS_ELSEWHERE),
     WORKFLOW_ENV,
@@ -59,7 +68,7 @@ pub(super) const WORKFLOW: &[Key] = &[
     Key::new("workflows", &[Tables(Table::LocalWorkflow)], "workflows that jobs of this file call by name")
         .support(support::CALLS)
         .elsewhere(&["subworkflows", "templates"]),
-    Key::new("tags", &[Texts, Text], "words by which lists of runs are filtered").support(support::TAGS),
+    Key::new("tags", &[Texts, Text], "words by which lists of runs are filtered").elsewhere(&["labels"]),
     Key::new("secrets", &[Tables(Table::Secret)], "where the values of secrets come from")
         .support(support::SECRETS),
     Key::new(

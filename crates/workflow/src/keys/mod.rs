@@ -11,8 +11,8 @@ pub use crate::key::{InDefaults, Key, Table, TextKind, ValueType};
 use crate::kinds;
 pub use crate::support::{Accepted, Support};
 pub(crate) use list::{
-    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, MATRIX, OUTPUTS, REPEAT_UNTIL, RETRY_IF, SCHEDULE_PARAMS,
-    SKIP_IF, SUCCESS_IF, TRIGGER_IF, TRIGGER_PARAMS, WORKFLOW_ENV,
+    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, INCLUDE, MATRIX, OUTPUTS, REPEAT_UNTIL, RETRY_IF,
+    SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF, TRIGGER_IF, TRIGGER_PARAMS, WORKFLOW_ENV,
 };
 pub(crate) use unknown::find;
 

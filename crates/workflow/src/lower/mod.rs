@@ -26,13 +26,14 @@ use reads::Declared;
 use top_level::TopLevel;
 pub(crate) use trigger::pattern_fault;
 
+use crate::include;
 use crate::job_names::JobNames;
 use crate::keys::Table;
 use crate::model::{Secret, Workflow};
-use crate::report::{Findings, Report};
+use crate::report::{Findings, Report, Severity};
 use crate::source::Source;
 use crate::support::Accepted;
-use crate::tree::{self, Entry};
+use crate::tree::Entry;
 
 /// Reads and checks a workflow file.
 ///
@@ -48,11 +49,11 @@ pub fn parse(source: &Source) -> Result<Workflow, Report> {
 /// All errors of the file.
 pub fn parse_accepting(source: &Source, accepted: Accepted) -> Result<Workflow, Report> {
     let mut findings = Findings::of(accepted);
-    let tree = tree::read(source, &mut findings);
+    let tree = include::read(source, &mut findings);
     let workflow = tree.as_deref().and_then(|root| workflow(source, root, &mut findings));
     match workflow {
         Some(workflow) if findings.is_empty() => Ok(workflow),
-        Some(_) | None => Err(Report::new(source.path.as_str(), &source.text, findings)),
+        Some(_) | None => Err(Report::of_source(source, Severity::Error, findings)),
     }
 }
 

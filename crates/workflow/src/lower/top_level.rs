@@ -14,7 +14,7 @@ use crate::report::{Finding, Findings, Span};
 use crate::source::Source;
 use crate::template::Templates;
 use crate::tree::{Entry, Value};
-use crate::{env, kinds, limits};
+use crate::{env, include, kinds, limits};
 
 /// The values of the top level.
 #[derive(Default)]
@@ -63,6 +63,7 @@ pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], table: Table, findings: &mut F
             "jobs" => top.jobs = Some(entry),
             "outputs" => top.outputs = outputs::read(entry, findings),
             "workflows" => top.workflows = Some(entry),
+            "include" => include::check(entry, findings),
             "tags" => top.tags = read_tags(entry, findings),
             "secrets" => top.secrets = secret::read_all(entry, findings),
             "workspace" => top.workspace = workspace::read(entry, findings),

@@ -10,6 +10,8 @@ const FROM: usize = 90;
 /// A line of the file, or a part of a long line, in which something is marked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Excerpt {
+    /// The path of the file that has the line.
+    pub(super) path: String,
     /// The line, counted from 1.
     pub(super) line: usize,
     /// The column in characters of the whole line, counted from 1.
@@ -43,7 +45,7 @@ impl<'t> Lines<'t> {
 
     /// The line in which the span starts, shortened if it is long. If the span has several lines, only its part in the first
     /// line is marked.
-    pub(super) fn excerpt(&self, span: Span, label: Option<String>) -> Excerpt {
+    pub(super) fn excerpt(&self, path: &str, span: Span, label: Option<String>) -> Excerpt {
         let start = self.text.floor_char_boundary(span.start);
         let (line, column) = self.position(start);
         let line_start = self.starts[line - 1];
@@ -58,7 +60,7 @@ impl<'t> Lines<'t> {
         let text = format!("{before}{}{after}", &self.text[from..to]);
         let shift = before.len();
         let marked = start - from + shift..end.min(to) - from + shift;
-        Excerpt { line, column, text, marked, label }
+        Excerpt { path: path.to_owned(), line, column, text, marked, label }
     }
 }
 
@@ -95,7 +97,7 @@ mod tests {
     #[test]
     fn a_long_line_is_shortened_around_the_marked_part() {
         let text = format!("{}HERE{}", "é".repeat(5_000), "x".repeat(5_000));
-        let excerpt = Lines::of(&text).excerpt(10_000..10_004, None);
+        let excerpt = Lines::of(&text).excerpt("a.toml", 10_000..10_004, None);
         assert_eq!(&excerpt.text[excerpt.marked.clone()], "HERE");
         assert_eq!((excerpt.line, excerpt.column), (1, 5_001));
         assert!(excerpt.text.chars().count() < 150);
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn of_a_span_over_several_lines_the_first_line_is_marked() {
-        let excerpt = Lines::of("a = '''one\ntwo'''\n").excerpt(4..17, None);
+        let excerpt = Lines::of("a = '''one\ntwo'''\n").excerpt("a.toml", 4..17, None);
         assert_eq!(&excerpt.text[excerpt.marked.clone()], "'''one");
     }
 }

@@ -81,6 +81,18 @@ impl Findings {
         }
     }
 
+    /// Adds the findings of a text that begins at this byte.
+    pub(crate) fn take_all(&mut self, other: Findings, start: usize) {
+        let shift = |span: &mut Span| *span = span.start + start..span.end + start;
+        for mut finding in other.kept {
+            // A finding without a position is about the whole text.
+            shift(finding.span.get_or_insert(0..0));
+            finding.related.iter_mut().for_each(|(span, _)| shift(span));
+            self.push(finding);
+        }
+        self.dropped += other.dropped;
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }

@@ -45,6 +45,16 @@ pub(super) fn split(text: &str) -> Result<Vec<Piece<'_>>, Fault> {
     Ok(pieces)
 }
 
+/// The expressions between braces, with their ranges in the text. A text that is no valid template has none.
+pub(crate) fn expressions(text: &str) -> Vec<(&str, Range<usize>)> {
+    let pieces = split(text).unwrap_or_default().into_iter();
+    let expression = |piece| match piece {
+        Piece::Expression(expression, range) => Some((expression, range)),
+        Piece::Literal(_) => None,
+    };
+    pieces.filter_map(expression).collect()
+}
+
 /// The names of the secrets that the templates in a text read. A text that is no valid template reads none.
 #[must_use]
 pub fn secrets_read(text: &str) -> Vec<String> {

@@ -87,14 +87,23 @@ impl Value<'_> {
 /// Parses the text into a tree, in the order of the file. The result is `None` if the syntax is wrong. After other errors,
 /// such as a duplicate key, there is a tree, so that more errors can be found.
 pub(crate) fn read<'s>(source: &'s Source, findings: &mut Findings) -> Option<Vec<Entry<'s>>> {
-    if has_too_many_parts(&source.text, source.format) {
+    read_text(&source.text, source.format, findings)
+}
+
+/// The same for a text.
+pub(crate) fn read_text<'s>(
+    text: &'s str,
+    format: Format,
+    findings: &mut Findings,
+) -> Option<Vec<Entry<'s>>> {
+    if has_too_many_parts(text, format) {
         findings.push(too_many_parts());
         return None;
     }
-    match source.format {
-        Format::Toml => toml::read(&source.text, findings),
-        Format::Json => json::read(&source.text, findings),
-        Format::Yaml => yaml::read(&source.text, findings),
+    match format {
+        Format::Toml => toml::read(text, findings),
+        Format::Json => json::read(text, findings),
+        Format::Yaml => yaml::read(text, findings),
     }
 }
 

@@ -101,6 +101,7 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
         ),
         ("params", Some(params).filter(|params| !params.is_empty())),
         ("key", run.run_key.as_deref().map(|key| printable(key).into_owned())),
+        ("tags", Some(run.tags.join(", ")).filter(|tags| !tags.is_empty())),
         ("folder", run.dir.as_deref().map(|dir| printable(dir).into_owned())),
         ("outputs", details.outputs.as_ref().map(outputs)),
         ("workspace", details.workspace.as_deref().map(|path| printable(path).into_owned())),

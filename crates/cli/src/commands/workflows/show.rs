@@ -80,6 +80,7 @@ fn text(
         }
     };
     field("about", workflow.description.as_deref().map(|text| headline(text, ACTION_COLUMNS)));
+    field("tags", Some(workflow.tags.join(", ")).filter(|tags| !tags.is_empty()));
     field("file", version.file.clone());
     field(
         "applied",

@@ -115,4 +115,23 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               LIMIT $1",
         next_step: "look at its jobs with `windlass inspect`; the states of the jobs are right",
     },
+    Invariant {
+        rule: "a run has exactly the tags of its definition",
+        sql: "SELECT 'run ' || id || ' is listed under ' || listed || ' tags, ' || known || ' of them among the '
+                     || defined || ' tags of its definition'
+              FROM (SELECT runs.id, count(run_tags.tag) AS listed,
+                           coalesce(sum(CASE WHEN replace(workflows.tags, '\"' || run_tags.tag || '\"', '')
+                                                  <> workflows.tags THEN 1 ELSE 0 END), 0) AS known,
+                           -- Each tag of the list stands between two quotes.
+                           coalesce((length(workflows.tags) - length(replace(workflows.tags, '\"', ''))) / 2, 0) AS defined
+                    FROM runs JOIN workflows ON workflows.id = runs.workflow_id
+                    LEFT JOIN run_tags ON run_tags.run_id = runs.id
+                    -- Runs that jobs have started are in no such list.
+                    WHERE (workflows.tags IS NOT NULL AND runs.parent_job_id IS NULL) OR run_tags.run_id IS NOT NULL
+                    GROUP BY runs.id, workflows.tags) AS counted
+              WHERE listed <> known OR listed <> defined
+              LIMIT $1",
+        next_step: "`windlass runs --tag` lists it wrongly, and nothing else depends on it; \
+                    change the rows of `run_tags` to the tags of its definition",
+    },
 ];

@@ -52,7 +52,7 @@ macro_rules! table {
 
 /// All tables, with referenced tables first. A test compares them with the schema.
 pub(super) const COPIED_TABLES: &[Table] = &[
-    table!("workflows", 1: "id > $1", "id", id integer, name text, hash text, definition text,
+    table!("workflows", 1: "id > $1", "id", id integer, name text, hash text, tags text, definition text,
         created_at integer, secret_variables text),
     table!("schedules", 1: "id > $1", "id", id integer, workflow text, name text, definition text,
         paused_at integer, next_at integer, created_at integer, updated_at integer, origin text,
@@ -72,6 +72,7 @@ pub(super) const COPIED_TABLES: &[Table] = &[
         finished_at integer, updated_at integer, source text, token integer, has_handlers integer, phase integer,
         first_event_id integer, outcome text, parent_job_id integer, parent_attempt integer, root_run_id integer,
         call_open integer),
+    table!("run_tags", 2: "(tag, run_id) > (CAST($1 AS TEXT), $2)", "tag, run_id", tag text, run_id integer),
     table!("workspaces", 1: "run_id > $1", "run_id", run_id integer, keep text, state text),
     table!("workers", 1: "id > $1", "id", id integer, host text, pid integer, process text, status text,
         queues text, run_ids text, kinds text, threads integer, lease_ms integer, heartbeats integer,

@@ -4,6 +4,7 @@
 pub(in crate::store) mod versions;
 
 use crate::store::Registrations;
+use crate::store::runs::read_tags;
 use windlass_workflow::Workflow;
 
 pub use versions::RegisteredVersion;
@@ -30,6 +31,8 @@ pub struct Registration {
     pub created_at: i64,
     /// When the registration last changed.
     pub updated_at: i64,
+    /// The tags of the active version, sorted.
+    pub tags: Vec<String>,
 }
 
 /// A workflow to register.
@@ -57,7 +60,8 @@ pub enum RegistrationChange {
 /// The columns of `registrations` that [`read`] reads, in its order.
 pub(crate) const REGISTRATION_COLUMNS: Fragment = Fragment {
     name: "registration_columns",
-    sql: "name, version, workflow_id, file, dir, paused_at, created_at, updated_at",
+    sql: "name, version, workflow_id, file, dir, paused_at, created_at, updated_at,
+          (SELECT tags FROM workflows WHERE workflows.id = registrations.workflow_id)",
 };
 
 impl Registrations<'_> {
@@ -117,5 +121,6 @@ pub(in crate::store) fn read(row: &dyn Row) -> Result<Registration> {
         paused_at: row.optional_integer(5)?,
         created_at: row.integer(6)?,
         updated_at: row.integer(7)?,
+        tags: read_tags(row.optional_text(8)?),
     })
 }

@@ -1,7 +1,7 @@
 //! Pages of runs.
 //!
 //! A page is read along an index in the order of ids: finished runs by workflow and state or by state, unfinished runs, or
-//! all runs by id. A page with several states reads one range of its index for each. The index of unfinished runs has no
+//! all runs by id. Runs with a tag are found in `run_tags`. A page with several states reads one range of its index for each. The index of unfinished runs has no
 //! workflow, because an index that has one would be written at each change of a run's state. So unfinished runs are compared
 //! row by row, up to the bound of a search. A new filter that has an index of its own becomes one more [`AccessPath`].
 
@@ -82,12 +82,15 @@ pub enum StartedBy {
 
 /// Which runs to list.
 ///
-/// The workflow, the states, the run key and the time of creation are found by indexes. All other filters compare row by
+/// The workflow, the states, the tag, the run key and the time of creation are found by indexes; of the runs with a tag, workflows
+/// and states are compared row by row. All other filters compare row by
 /// row, and stop after [`SEARCH_MAX`] rows: see [`Page::searched_to`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Of this workflow.
     pub workflow: Option<String>,
+    /// With this tag. A run that a job has started is under no tag.
+    pub tag: Option<String>,
     /// In one of these states; in any if there is none.
     pub statuses: Vec<RunStatus>,
     /// Accepted in this time. The runs are found by ids, which grow with time. So runs that were accepted while a clock was
@@ -140,7 +143,10 @@ enum AccessPath<'f> {
     /// A state of unfinished runs, which are compared row by row.
     Unfinished(RunStatus),
     WorkflowAndUnfinished(&'f str, RunStatus),
-    RunKey(&'f str),
+    /// The run with a key of the caller, if it has this tag.
+    RunKey(&'f str, Option<&'f str>),
+    /// Runs with a tag, of this workflow and in this state, which are compared row by row.
+    Tag(&'f str, Option<&'f str>, Option<RunStatus>),
     /// Runs that jobs have started, of this workflow and in this state. They are compared row by row.
     Children(Option<&'f str>, Option<RunStatus>),
 }
@@ -152,19 +158,26 @@ pub(crate) const RUN_SUMMARY: Fragment = Fragment {
           started_at, finished_at, schedule_id, scheduled_for, source",
 };
 
-/// The range of ids and the conditions of a [`RunFilter`] that are compared run by run, with parameters 1 to 12.
-pub(crate) const RUN_FILTER: Fragment = Fragment {
-    name: "run_filter",
-    sql: "id >= $1 AND id < $2
-          AND (CAST($4 AS {integer}) IS NULL OR created_at >= $4)
+/// The conditions of a [`RunFilter`] that are compared run by run, with parameters 4 to 12.
+macro_rules! comparisons {
+    () => {
+        "(CAST($4 AS {integer}) IS NULL OR created_at >= $4)
           AND (CAST($5 AS {integer}) IS NULL OR created_at < $5)
           AND (CAST($6 AS {integer}) IS NULL OR started_at >= $6)
           AND (CAST($7 AS {integer}) IS NULL OR started_at < $7)
           AND (CAST($8 AS TEXT) IS NULL OR coalesce(source, 'submission') = $8)
           AND (CAST($9 AS {integer}) IS NULL OR schedule_id = $9)
           AND (CAST($10 AS TEXT) IS NULL OR replace(params, $10, '') <> params
-               OR replace(params, $11, '') <> params OR replace(params, $12, '') <> params)",
-};
+               OR replace(params, $11, '') <> params OR replace(params, $12, '') <> params)"
+    };
+}
+
+/// The range of ids and the conditions of a [`RunFilter`] that are compared run by run, with parameters 1 to 12.
+pub(crate) const RUN_FILTER: Fragment =
+    Fragment { name: "run_filter", sql: concat!("id >= $1 AND id < $2 AND ", comparisons!()) };
+
+/// The same without the range, for runs that are found in another table by the range.
+pub(crate) const RUN_COMPARISONS: Fragment = Fragment { name: "run_comparisons", sql: comparisons!() };
 
 impl<'f> AccessPath<'f> {
     fn of_status(status: RunStatus) -> AccessPath<'f> {
@@ -185,10 +198,11 @@ impl<'f> AccessPath<'f> {
             AccessPath::Unfinished(_) | AccessPath::WorkflowAndUnfinished(..) | AccessPath::Children(..) => {
                 true
             }
+            AccessPath::Tag(_, workflow, status) => workflow.is_some() || status.is_some(),
             AccessPath::Id
             | AccessPath::Status(_)
             | AccessPath::WorkflowAndStatus(..)
-            | AccessPath::RunKey(_) => false,
+            | AccessPath::RunKey(..) => false,
         }
     }
 
@@ -208,8 +222,25 @@ impl<'f> AccessPath<'f> {
                 "SELECT {run_summary} FROM runs
                  WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
             }
-            AccessPath::RunKey(_) => "SELECT {run_summary} FROM runs
-                 WHERE run_key = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
+            AccessPath::RunKey(..) => {
+                "SELECT {run_summary} FROM runs
+                 WHERE run_key = $13 AND {run_filter}
+                   AND (CAST($14 AS TEXT) IS NULL
+                        OR EXISTS (SELECT 1 FROM run_tags WHERE tag = $14 AND run_id = runs.id))
+                 ORDER BY id DESC LIMIT $3"
+            }
+            // OFFSET 0 keeps PostgreSQL from joining in another order, in which it would read all runs of a state.
+            AccessPath::Tag(..) => {
+                "SELECT {run_summary}
+                 FROM (SELECT run_id AS found_id FROM run_tags
+                       WHERE tag = $13 AND run_id >= $1 AND run_id < $2
+                         AND EXISTS (SELECT 1 FROM runs WHERE id = run_id AND {run_comparisons}
+                                       AND (CAST($14 AS TEXT) IS NULL OR workflow = $14)
+                                       AND (CAST($15 AS TEXT) IS NULL OR status = $15)
+                                     LIMIT 1 OFFSET 0)
+                       ORDER BY run_id DESC LIMIT $3) AS found
+                 JOIN runs ON {by runs.id = found.found_id} ORDER BY id DESC LIMIT $3"
+            }
             AccessPath::Children(..) => "SELECT {run_summary} FROM runs
                  WHERE parent_job_id IS NOT NULL AND {run_filter}
                    AND (CAST($13 AS TEXT) IS NULL OR workflow = $13) AND (CAST($14 AS TEXT) IS NULL OR status = $14)
@@ -221,8 +252,12 @@ impl<'f> AccessPath<'f> {
     /// before it.
     fn last_id_sql(&self) -> &'static str {
         match self {
-            AccessPath::Id | AccessPath::RunKey(_) => {
+            AccessPath::Id | AccessPath::RunKey(..) => {
                 "SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3"
+            }
+            AccessPath::Tag(..) => {
+                "SELECT run_id FROM run_tags WHERE tag = $4 AND run_id >= $1 AND run_id < $2
+                 ORDER BY run_id DESC LIMIT 1 OFFSET $3"
             }
             AccessPath::Children(..) => {
                 "SELECT id FROM runs WHERE parent_job_id IS NOT NULL AND id >= $1 AND id < $2
@@ -249,12 +284,13 @@ impl<'f> AccessPath<'f> {
     fn values_of_range(&self) -> Vec<Value<'_>> {
         match self {
             AccessPath::Children(..) => vec![],
+            AccessPath::Tag(tag, ..) => vec![(*tag).into()],
             AccessPath::Id
             | AccessPath::Status(_)
             | AccessPath::WorkflowAndStatus(..)
             | AccessPath::Unfinished(_)
             | AccessPath::WorkflowAndUnfinished(..)
-            | AccessPath::RunKey(_) => self.values(),
+            | AccessPath::RunKey(..) => self.values(),
         }
     }
 
@@ -266,7 +302,10 @@ impl<'f> AccessPath<'f> {
             | AccessPath::WorkflowAndUnfinished(workflow, status) => {
                 vec![status.as_str().into(), (*workflow).into()]
             }
-            AccessPath::RunKey(key) => vec![(*key).into()],
+            AccessPath::RunKey(key, tag) => vec![(*key).into(), (*tag).into()],
+            AccessPath::Tag(tag, workflow, status) => {
+                vec![(*tag).into(), (*workflow).into(), status.map(RunStatus::as_str).into()]
+            }
             AccessPath::Children(workflow, status) => {
                 vec![(*workflow).into(), status.map(RunStatus::as_str).into()]
             }
@@ -345,6 +384,13 @@ fn access_paths<'f>(filter: &'f RunFilter, workflow: Option<&'f str>) -> Vec<Acc
     let mut statuses = filter.statuses.clone();
     statuses.sort_unstable();
     statuses.dedup();
+    if let (Some(tag), None) = (&filter.tag, &filter.run_key) {
+        let of_status = |status| AccessPath::Tag(tag, workflow, status);
+        return match statuses.is_empty() {
+            true => vec![of_status(None)],
+            false => statuses.into_iter().map(|status| of_status(Some(status))).collect(),
+        };
+    }
     if filter.children && filter.run_key.is_none() {
         return match statuses.is_empty() {
             true => vec![AccessPath::Children(workflow, None)],
@@ -357,7 +403,7 @@ fn access_paths<'f>(filter: &'f RunFilter, workflow: Option<&'f str>) -> Vec<Acc
         statuses = RunStatus::ALL.to_vec();
     }
     match (&filter.run_key, workflow) {
-        (Some(run_key), _) => vec![AccessPath::RunKey(run_key)],
+        (Some(run_key), _) => vec![AccessPath::RunKey(run_key, filter.tag.as_deref())],
         (None, Some(workflow)) => {
             statuses.into_iter().map(|status| AccessPath::of_workflow(workflow, status)).collect()
         }

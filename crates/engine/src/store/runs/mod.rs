@@ -16,7 +16,8 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
                     CASE WHEN has_handlers = 0 THEN unfinished_jobs
                          ELSE (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL) END,
                     failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
-                    scheduled_for, source, outcome, parent_job_id, root_run_id",
+                    scheduled_for, source, outcome, parent_job_id, root_run_id,
+                    (SELECT tags FROM workflows WHERE workflows.id = runs.workflow_id)",
 };
 
 pub(in crate::store) mod calls;
@@ -71,6 +72,8 @@ pub struct Run {
     pub parent_job_id: Option<i64>,
     /// The run at the top of all calls, if a job called its workflow.
     pub root_run_id: Option<i64>,
+    /// The tags of its definition, sorted.
+    pub tags: Vec<String>,
 }
 
 /// How many jobs of a run are in each state.
@@ -154,7 +157,13 @@ fn read_run(row: &dyn Row) -> Result<Run> {
         outcome: row.optional_text(17)?.as_deref().and_then(RunStatus::parse),
         parent_job_id: row.optional_integer(18)?,
         root_run_id: row.optional_integer(19)?,
+        tags: read_tags(row.optional_text(20)?),
     })
+}
+
+/// Reads the column `tags` of a definition.
+pub(in crate::store) fn read_tags(stored: Option<String>) -> Vec<String> {
+    stored.and_then(|tags| serde_json::from_str(&tags).ok()).unwrap_or_default()
 }
 
 impl Runs<'_> {

@@ -39,6 +39,7 @@ pub(in crate::store) struct StoredDefinition {
     pub(super) hash: String,
     pub(super) json: String,
     pub(super) secret_variables: Option<String>,
+    pub(super) tags: Option<String>,
 }
 
 impl StoredDefinition {
@@ -46,7 +47,8 @@ impl StoredDefinition {
         let json = workflow.to_json();
         let variables = workflow.secret_variables();
         let secret_variables = (!variables.is_empty()).then(|| Json::from(variables).to_string());
-        StoredDefinition { hash: hash_of_stored(&json), json, secret_variables }
+        let tags = (!workflow.tags.is_empty()).then(|| Json::from(workflow.tags.as_slice()).to_string());
+        StoredDefinition { hash: hash_of_stored(&json), json, secret_variables, tags }
     }
 }
 

@@ -132,6 +132,9 @@ pub(in crate::store) fn insert(
     let Some(run_id) = insert_run(connection, run, prepared.token, parent, workflow_id, now_ms)? else {
         return Ok(None);
     };
+    if parent.is_none() {
+        insert_tags(connection, run_id, &run.workflow.tags)?;
+    }
     let ids = insert_jobs(connection, run_id, parent, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
     workspaces::insert(connection, run_id, run.workflow.workspace)?;
@@ -172,7 +175,8 @@ pub(in crate::store) fn store_definition(
     now_ms: i64,
 ) -> Result<i64> {
     connection.execute(
-        "INSERT INTO workflows (name, hash, definition, created_at, secret_variables) VALUES ($1, $2, $3, $4, $5)
+        "INSERT INTO workflows (name, hash, definition, created_at, secret_variables, tags)
+         VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (name, hash) DO NOTHING",
         &[
             name.into(),
@@ -180,6 +184,7 @@ pub(in crate::store) fn store_definition(
             (&definition.json).into(),
             now_ms.into(),
             (&definition.secret_variables).into(),
+            (&definition.tags).into(),
         ],
     )?;
     one(
@@ -234,6 +239,18 @@ fn insert_run(
         ],
     )?;
     Ok(ids.first().copied())
+}
+
+/// Inserts the tags of a run, for lists of the runs with a tag.
+fn insert_tags(connection: &mut dyn Connection, run_id: i64, tags: &[String]) -> Result<()> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    connection.execute(
+        "INSERT INTO run_tags (tag, run_id) SELECT value, $2 FROM {texts $1} AS tags",
+        &[(&to_json(&tags)?).into(), run_id.into()],
+    )?;
+    Ok(())
 }
 
 fn insert_jobs(

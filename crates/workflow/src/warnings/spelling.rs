@@ -1,0 +1,79 @@
+//! Values that have another effect than they seem to have.
+
+use super::{JobInFile, WorkflowInFile};
+use crate::kinds::Action;
+use crate::kinds::shell::Program;
+use crate::report::{Finding, Findings};
+use crate::tree::{Node, Value};
+use crate::{duration, template};
+
+pub(super) fn check(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
+    for job in &file.jobs {
+        if let Action::Shell(shell) = &job.job.action {
+            match &shell.program {
+                Program::Script { text, .. } => check_script(file, job, text, findings),
+                Program::Command(_) => check_command(job, findings),
+            }
+        }
+        check_timeouts(file, job, findings);
+    }
+}
+
+/// Warns of a template in a script, where it stays as it is.
+fn check_script(file: &WorkflowInFile<'_, '_>, job: &JobInFile<'_, '_>, text: &str, findings: &mut Findings) {
+    const ROOTS: [&str; 6] = ["params.", "jobs.", "run.", "secrets.", "item", "index"];
+    let Some(entry) = job.key("run") else { return };
+    let is_ours = |expression: &str| ROOTS.iter().any(|root| expression.trim_start().starts_with(root));
+    let mut expressions = template::expressions(text).into_iter();
+    let Some((expression, range)) = expressions.find(|(expression, _)| is_ours(expression)) else { return };
+    let part = range.start.saturating_sub(2)..(range.end + 2).min(text.len());
+    let span = template::span_within(file.text, &entry.node.span, text, &part);
+    let expression = expression.trim();
+    findings.push(
+        Finding::new(span, "`run` is no template, so the braces go to the shell as they are").help(format!(
+            "write env = {{ VALUE = \"{{{{ {expression} }}}}\" }} in the job, and \"$VALUE\" in the script"
+        )),
+    );
+}
+
+/// Warns of signs of a shell in a program's arguments.
+fn check_command(job: &JobInFile<'_, '_>, findings: &mut Findings) {
+    const SIGNS: [&str; 9] = ["|", "||", "&&", ">", ">>", "<", "2>&1", "2>", ";"];
+    let Some(entry) = job.key("command") else { return };
+    let Value::List(words) = &entry.node.value else { return };
+    let is_sign = |word: &&Node<'_>| match &word.value {
+        Value::Text(text) => SIGNS.contains(&text.as_ref()),
+        Value::Integer(_)
+        | Value::Number(_)
+        | Value::Boolean(_)
+        | Value::Date(_)
+        | Value::Null
+        | Value::Broken
+        | Value::List(_)
+        | Value::Table(_) => false,
+    };
+    if let Some(word) = words.iter().find(is_sign) {
+        findings.push(
+            Finding::new(word.span.clone(), "`command` starts a program without a shell")
+                .label("the program gets this as an argument")
+                .help("write the line as `run`, which a shell executes"),
+        );
+    }
+}
+
+/// Warns of a `timeout` that another limit is reached before.
+fn check_timeouts(file: &WorkflowInFile<'_, '_>, job: &JobInFile<'_, '_>, findings: &mut Findings) {
+    let (Some(timeout_ms), Some(entry)) = (job.job.timeout_ms, job.key("timeout")) else { return };
+    let of_run = file.workflow.timeout_ms.filter(|_| job.job.handler.is_none());
+    let limits = [("`timeout` of the workflow", of_run), ("`deadline` of the job", job.job.deadline_ms)];
+    for (name, limit_ms) in limits {
+        if let Some(limit_ms) = limit_ms.filter(|limit_ms| timeout_ms > *limit_ms) {
+            let message = format!("the {name} ends before this `timeout` does");
+            findings.push(
+                Finding::new(entry.node.span.clone(), message)
+                    .label(format!("longer than {}", duration::to_text(limit_ms)))
+                    .help("shorten this `timeout`, or allow more time there"),
+            );
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The warnings of valid files: what is warned of, where, and what is not.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use windlass_workflow::{Colour, Report, Source, parse, warnings};
+
+fn report(text: &str) -> Report {
+    let source = Source::new("a.toml", text.into()).unwrap();
+    let workflow = parse(&source).unwrap_or_else(|report| panic!("{report}\n{text}"));
+    warnings(&source, &workflow)
+}
+
+/// The messages with their lines.
+fn found(text: &str) -> Vec<String> {
+    report(text)
+        .diagnostics()
+        .iter()
+        .map(|warning| format!("{}: {}", warning.line, warning.message))
+        .collect()
+}
+
+#[test]
+fn parameters_and_secrets_that_nothing_uses() {
+    let text = "[params]\nday = {}\nmode = {}\nkey = {}\nrows = {}\nhost = {}\n[secrets]\nTOKEN = {}\nOLD = {}\nPIN = {}
+[env]\nHOST = '{{ params.host }}'
+[jobs.a]\nif = \"params.mode == 'full'\"\nconcurrency = { key = '{{ params.key }}' }
+env = { TOKEN = '{{ secrets.TOKEN }}' }\nsecrets = ['PIN']\nrun = 'echo $WINDLASS_PARAM_ROWS'\n";
+    assert_eq!(
+        found(text),
+        ["2: nothing in the file reads the parameter `day`", "9: no job uses the secret `OLD`"]
+    );
+    for own_script in ["./load.sh", "python3 load.py"] {
+        let text = text.replace("echo $", &format!("{own_script} $"));
+        assert_eq!(found(&text), ["9: no job uses the secret `OLD`"], "{own_script} may read the variable");
+    }
+}
+
+/// A file whose job `c` reads the output of `a`, with these keys in the jobs `a`, `b` and `c`.
+fn reader(of_a: &str, of_b: &str, of_c: &str) -> Vec<String> {
+    let c = match of_c.contains("needs") {
+        true => of_c.to_owned(),
+        false => format!("needs = ['b']\n{of_c}"),
+    };
+    found(&format!(
+        "[jobs.a]\nrun = 'x'\n{of_a}\n[jobs.b]\nneeds = ['a']\nrun = 'x'\n{of_b}\n[jobs.c]\nrun = 'x'\n{c}\n{}",
+        if of_c.contains("OUTPUT") { "" } else { "env = { OUTPUT = '{{ jobs.a.output }}' }" }
+    ))
+}
+
+#[test]
+fn outputs_that_may_be_missing() {
+    let quiet = |of_a: &str, of_b: &str, of_c: &str| {
+        assert_eq!(reader(of_a, of_b, of_c), [""; 0], "{of_a}, {of_b}, {of_c}")
+    };
+    quiet("", "", "");
+    quiet("if = \"run.id > 1\"", "", "");
+    quiet("", "allow_failure = true", "");
+    quiet("", "", "needs = ['a', 'b']\nwhen = 'none_failed'");
+    quiet("", "when = 'all_finished'", "needs = ['a', 'b']");
+    quiet("allow_failure = true", "", "if = \"jobs.a.status == 'SUCCESSFUL'\"");
+    quiet("allow_failure = true", "", "env = { OUTPUT = '{{ jobs.a.output | default(1) }}' }");
+    quiet(
+        "allow_failure = true",
+        "",
+        "env = { OUTPUT = '{{ jobs.a.output if jobs.a.exit_code == 0 else 1 }}' }",
+    );
+    quiet("allow_failure = true", "for_each = [1]", "env = { OUTPUT = '{{ jobs.b.output }}' }");
+
+    let warned = |of_a: &str, of_b: &str, of_c: &str| {
+        let found = reader(of_a, of_b, of_c);
+        assert_eq!(found.len(), 1, "{of_a}, {of_b}, {of_c}: {found:?}");
+        assert!(found[0].contains("the output that job `c` reads may be missing"), "{found:?}");
+    };
+    warned("allow_failure = true", "", "");
+    warned("", "when = 'all_finished'", "");
+    warned("", "when = 'any_failed'", "");
+    warned("", "", "when = 'all_finished'");
+    warned("", "when = 'all_finished'", "needs = ['a', 'b']\nwhen = 'any_successful'");
+    warned(
+        "allow_failure = true",
+        "",
+        "env = { OUTPUT = '{{ jobs.a.output }}{{ jobs.a.output | default(1) }}' }",
+    );
+    let sleep =
+        found("[jobs.a]\nsleep = '1s'\n[jobs.c]\nneeds = ['a']\nrun = 'x'\nstdin = '{{ jobs.a.output }}'");
+    assert_eq!(sleep, ["6: the output that job `c` reads may be missing"]);
+}
+
+#[test]
+fn outputs_that_handlers_read() {
+    let with = |job: &str, handler: &str| {
+        found(&format!(
+            "[jobs.a]\nrun = 'x'\n{job}\n[jobs.b]\nneeds = ['a']\nrun = 'x'\n[{handler}.c]\nrun = 'x'\nstdin = '{{{{ jobs.b.output }}}}'"
+        ))
+        .len()
+    };
+    assert_eq!(with("", "on_success"), 0);
+    for job in [
+        "if = \"run.id == 1\"",
+        "skip_if = \"exit_code == 9\"",
+        "concurrency = { key = 'k', on_full = 'skip' }",
+    ] {
+        assert_eq!(with(job, "on_success"), 1, "{job}");
+    }
+    for handler in ["on_failure", "on_cancel", "finally"] {
+        assert_eq!(with("", handler), 1, "{handler}");
+    }
+}
+
+#[test]
+fn jobs_that_no_end_of_their_parents_leads_to() {
+    let when = |of_a: &str, of_b: &str| {
+        found(&format!(
+            "[jobs.a]\nrun = 'x'\n{of_a}\n[jobs.b]\nneeds = ['a']\nrun = 'x'\nallow_failure = true\n{of_b}\n[jobs.c]\nneeds = ['b']\n\
+             when = 'any_failed'\nrun = 'x'"
+        ))
+    };
+    let message = "job `c` runs only if one of the jobs that it needs is cancelled";
+    assert_eq!(when("allow_failure = true", ""), [format!("11: {message}")]);
+    assert_eq!(when("", ""), [""; 0], "b is skipped when a fails");
+    assert_eq!(when("", "when = 'all_finished'"), [format!("11: {message}")]);
+    assert_eq!(
+        found("[jobs.a]\nrun = 'x'\nif = \"1 > 2\""),
+        ["3: the condition is never true, so the job never runs"]
+    );
+    assert_eq!(found("[jobs.a]\nrun = 'x'\nif = \"true\""), ["3: the condition is always true"]);
+}
+
+#[test]
+fn called_workflows_are_looked_at_too() {
+    let text = "[secrets]\nTOKEN = {}\n[workflows.load]\nparams = { table = {}, mode = {} }
+outputs = { rows = 'jobs.copy.output', more = 'jobs.extra.output', size = 'jobs.extra.output | default(0)' }
+[workflows.load.jobs.copy]\nrun = 'echo $WINDLASS_PARAM_TABLE'\nsecrets = ['TOKEN']
+[workflows.load.jobs.extra]\nif = \"run.id == 1\"\nrun = 'x'
+[workflows.old.jobs.a]\nrun = 'x'
+[jobs.a]\nworkflow = 'load'\nparams = { table = 'x', mode = 'y' }";
+    assert_eq!(
+        found(text),
+        [
+            "4: nothing in the file reads the parameter `mode`",
+            "5: the output that `outputs` reads may be missing",
+            "12: no job calls the workflow `old`",
+        ]
+    );
+}
+
+#[test]
+fn values_that_have_another_effect_than_they_seem_to_have() {
+    let text = "timeout = '1h'\nparams = { day = {} }
+[jobs.a]\nrun = '''\necho {{ params.day }}\n'''\ntimeout = '2h'
+[jobs.b]\ncommand = ['ls', '|', 'wc']\ntimeout = '10m'\ndeadline = '5m'
+[jobs.c]\nenv = { DAY = '{{ params.day }}' }\nrun = \"docker ps --format '{{ .Names }}'\"";
+    assert_eq!(
+        found(text),
+        [
+            "5: `run` is no template, so the braces go to the shell as they are",
+            "7: the `timeout` of the workflow ends before this `timeout` does",
+            "9: `command` starts a program without a shell",
+            "10: the `deadline` of the job ends before this `timeout` does",
+        ]
+    );
+}
+
+#[test]
+fn a_warning_looks_like_an_error() {
+    let text = "[secrets]\nTOKEN = {}\n[jobs.a]\nrun = 'x'\n";
+    let rendered = report(text).render(Colour::Never);
+    assert!(rendered.starts_with("warning: no job uses the secret `TOKEN`\n --> a.toml:2:1\n"), "{rendered}");
+    assert!(rendered.contains("help: remove it") && rendered.ends_with("a.toml: 1 warning\n"), "{rendered}");
+}
+
+#[test]
+fn no_example_has_a_warning() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workflows");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let is_test = path.to_str().unwrap().ends_with(".test.toml");
+        if !is_test && path.extension().is_some_and(|extension| extension == "toml" || extension == "json") {
+            let source = Source::new(path.to_str().unwrap(), std::fs::read(&path).unwrap()).unwrap();
+            let folder = path.parent().unwrap();
+            let source = source.with_included(&mut |file| {
+                std::fs::read(folder.join(file)).map_err(|error| error.to_string())
+            });
+            let source = source.unwrap();
+            let workflow = parse(&source).unwrap();
+            let report = warnings(&source, &workflow);
+            assert!(report.diagnostics().is_empty(), "{report}");
+            count += 1;
+        }
+    }
+    assert!(count > 10, "{count}");
+}
