@@ -105,7 +105,7 @@ fn the_newest_runs_of_each_workflow_are_kept() {
     let alone = bench.enqueue(noop());
     fail_all(&bench);
     let waiting = bench.submit(named("a"));
-    let keep = |keep_runs| Prune { before_ms: None, keep_runs: Some(keep_runs) };
+    let keep = |keep_runs| Prune { before_ms: None, keep_runs: Some(keep_runs), ..Prune::default() };
     // All ended at the same instant. The last ones count as the newest.
     assert_eq!(
         bench.store.for_scheduler().prune_step(keep(2)).unwrap(),
@@ -129,7 +129,7 @@ fn a_retried_run_is_not_pruned() {
     let run_id = bench.submit(graph(vec![vec![]]));
     fail_all(&bench);
     bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
-    let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0) };
+    let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0), ..Prune::default() };
     assert_eq!(bench.store.for_scheduler().prune_step(all).unwrap(), Pruned::default());
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Pending);
 }
@@ -161,7 +161,7 @@ fn a_run_that_is_retried_during_pruning_is_not_pruned() {
                 fail_all(&other);
             }
         });
-        for prune in [old, Prune { before_ms: None, keep_runs: Some(0) }] {
+        for prune in [old, Prune { before_ms: None, keep_runs: Some(0), ..Prune::default() }] {
             if bench.store.runs().get(run_id).unwrap().finished_at.is_none() {
                 fail_all(&bench);
             }
@@ -193,7 +193,7 @@ fn a_standalone_job_is_pruned_only_when_it_is_finished() {
     let before = states();
     assert_eq!(before, ["RUNNING", "FAILED", "SUCCESSFUL", "PENDING", "WAITING", "SCHEDULED"]);
     bench.clock.advance_ms(1_000_000_000);
-    let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0) };
+    let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0), ..Prune::default() };
     assert_eq!(bench.store.for_scheduler().prune_step(all).unwrap(), Pruned::default());
     assert_eq!(states(), before);
 }
@@ -283,4 +283,36 @@ fn a_partly_pruned_run_breaks_no_invariant() {
         bench.store.for_scheduler().prune_step(old).unwrap(),
         Pruned { jobs: 1, runs: 1, ..Pruned::default() }
     );
+}
+
+#[test]
+fn dispatched_events_are_deleted_after_their_time_unless_a_run_can_wait_for_them() {
+    const DAY_MS: i64 = 86_400_000;
+    let bench = Bench::new();
+    let count = || -> i64 { bench.raw().value("SELECT count(*) FROM events") };
+    let signal = || {
+        let (name, payload) = ("paid".to_owned(), "1".to_owned());
+        let signal = windlass_engine::store::NewSignal { name, key: None, payload, event_id: None };
+        bench.store.events().signal(signal).unwrap();
+    };
+    let prune = |keep_events_ms| {
+        let prune = Prune { keep_events_ms, ..Prune::default() };
+        while bench.store.for_scheduler().prune_step(prune).unwrap() != Pruned::default() {}
+    };
+    signal();
+    bench.clock.advance_ms(3 * DAY_MS);
+    prune(Some(DAY_MS));
+    assert_eq!(count(), 1, "it is not dispatched");
+    while bench.store.for_scheduler().dispatch_events().unwrap() {}
+    prune(None);
+    assert_eq!(count(), 1, "a week is not over");
+    prune(Some(DAY_MS));
+    assert_eq!(count(), 0);
+    bench.submit(graph(vec![vec![]]));
+    bench.clock.advance_ms(DAY_MS);
+    signal();
+    while bench.store.for_scheduler().dispatch_events().unwrap() {}
+    bench.clock.advance_ms(9 * DAY_MS);
+    prune(None);
+    assert_eq!(count(), 1, "the run is older than the event");
 }

@@ -178,7 +178,7 @@ impl World {
             let before_ms = self.bench.clock.now_ms() - 3_000;
             store
                 .for_scheduler()
-                .prune_step(Prune { before_ms: Some(before_ms), keep_runs: Some(30) })
+                .prune_step(Prune { before_ms: Some(before_ms), keep_runs: Some(30), ..Prune::default() })
                 .unwrap();
         }
     }

@@ -127,7 +127,7 @@ fn workspaces_that_no_row_names_are_removed() {
     let mut left = files.files.workspaces().unwrap();
     left.sort_unstable();
     assert_eq!(left, [open, kept, running]);
-    let prune = Prune { before_ms: Some(i64::MAX), keep_runs: None };
+    let prune = Prune { before_ms: Some(i64::MAX), keep_runs: None, ..Prune::default() };
     files.store.for_scheduler().prune_step(prune).unwrap();
     files.store.for_scheduler().discard_unknown_workspaces().unwrap();
     assert_eq!(files.files.workspaces().unwrap(), [running], "with the runs that were deleted");

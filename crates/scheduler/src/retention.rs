@@ -2,13 +2,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Which finished runs and jobs are kept. `None` means no limit: everything is kept.
+/// Which finished runs and jobs are kept, and which events. Without a limit all runs and jobs are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
     /// Runs and jobs that finished longer ago than this are deleted.
     pub max_age_ms: Option<i64>,
     /// The newest finished runs of each workflow are kept, up to this number. Older ones are deleted.
     pub max_runs_per_workflow: Option<i64>,
+    /// Events are kept for so long, in milliseconds; `None` for a week.
+    pub keep_events_ms: Option<i64>,
 }
 
 /// The current retention, which may be changed while the scheduler works. All clones share it.

@@ -101,11 +101,14 @@ impl UpkeepSteps {
     /// Deletes one batch. Returns how long to pause.
     fn delete_batch(&mut self) -> Result<Duration> {
         let clock = self.store.clock();
-        let Retention { max_age_ms, max_runs_per_workflow } = self.retention.get();
+        let Retention { max_age_ms, max_runs_per_workflow, keep_events_ms } = self.retention.get();
         let before_ms = max_age_ms.map(|age_ms| clock.now_ms().saturating_sub(age_ms));
         let began_ms = clock.monotonic_ms();
-        let pruned =
-            self.store.for_scheduler().prune_step(Prune { before_ms, keep_runs: max_runs_per_workflow })?;
+        let pruned = self.store.for_scheduler().prune_step(Prune {
+            before_ms,
+            keep_runs: max_runs_per_workflow,
+            keep_events_ms,
+        })?;
         let pause = pause_after(pruned, clock.monotonic_ms() - began_ms);
         self.round.add(pruned);
         if pause == ROUND {
@@ -162,8 +165,12 @@ mod tests {
         assert_eq!(upkeep.step(), NextStep::After(first), "not at once after the start");
         clock.advance_ms(FIRST_MS);
         let mut left_after = |max_age_ms: Option<i64>, max_runs_per_workflow: Option<i64>| {
-            retention.set(Retention { max_age_ms, max_runs_per_workflow });
-            while upkeep.step() != NextStep::After(ROUND) {}
+            retention.set(Retention { max_age_ms, max_runs_per_workflow, ..Retention::default() });
+            // As if each pause were over, at the same time of day.
+            upkeep.delete_at_ms = clock.monotonic_ms();
+            while upkeep.step() != NextStep::After(ROUND) {
+                upkeep.delete_at_ms = clock.monotonic_ms();
+            }
             sql.value::<i64>("SELECT count(*) FROM runs")
         };
         assert_eq!(left_after(None, None), 99);

@@ -71,7 +71,10 @@ fn read(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         capabilities: table.texts("capabilities", check_name),
         version: table.integer("version", 0..=i64::MAX),
         grace: duration(table, "grace", Duration::ZERO, GRACE_MAX),
-        retention: table.table("retention", retention).unwrap_or_default(),
+        retention: Retention {
+            keep_events_ms: table.table("events", keep_events_ms).flatten(),
+            ..table.table("retention", retention).unwrap_or_default()
+        },
         link_local: table.table("http", link_local).unwrap_or_default(),
         log_format: table.word("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
         log_level: table.word("log_level", &LEVELS),
@@ -82,7 +85,13 @@ fn retention(table: &mut Table<'_, '_>) -> Retention {
     Retention {
         max_age_ms: table.duration_ms("max_age", 1..=limits::DURATION_MS),
         max_runs_per_workflow: table.integer("max_runs_per_workflow", 1..=i64::MAX),
+        keep_events_ms: None,
     }
+}
+
+/// How long events are kept.
+fn keep_events_ms(table: &mut Table<'_, '_>) -> Option<i64> {
+    table.duration_ms("keep", 1..=limits::DURATION_MS)
 }
 
 fn link_local(table: &mut Table<'_, '_>) -> LinkLocal {
@@ -128,7 +137,7 @@ mod tests {
         let said = config(
             "database = 'data/w.db'\ndurability = 'normal'\nlease = '10s'\nworkflows = '/etc/w'\nthreads = 3\n\
              queues = ['mail']\ncapabilities = ['gpu']\nversion = 7\ngrace = '0s'\nlog_format = 'json'\n\
-             log_level = 'debug'\n[retention]\nmax_age = '30d'\nmax_runs_per_workflow = 9\n[http]\n\
+             log_level = 'debug'\n[retention]\nmax_age = '30d'\nmax_runs_per_workflow = 9\n[events]\nkeep = '3d'\n[http]\n\
              allow_link_local = true\n",
         )
         .unwrap();
@@ -140,7 +149,11 @@ mod tests {
         assert_eq!(said.queues, Some(vec!["mail".to_owned()]));
         assert_eq!(said.capabilities, Some(vec!["gpu".to_owned()]));
         assert_eq!((said.log_format, said.log_level), (Some(LogFormat::Json), Some("debug")));
-        let retention = Retention { max_age_ms: Some(30 * 86_400_000), max_runs_per_workflow: Some(9) };
+        let retention = Retention {
+            max_age_ms: Some(30 * 86_400_000),
+            max_runs_per_workflow: Some(9),
+            keep_events_ms: Some(3 * 86_400_000),
+        };
         assert_eq!(said.retention, retention);
         assert_eq!(said.link_local, LinkLocal::Allowed);
     }

@@ -169,9 +169,13 @@ impl Settings {
 pub(crate) fn retention_text(retention: Retention) -> String {
     let age = retention.max_age_ms.map(|ms| format!("for {}", windlass_workflow::duration::to_text(ms)));
     let runs = retention.max_runs_per_workflow.map(|runs| format!("{runs} runs of each workflow"));
-    match (age, runs) {
+    let runs_and_jobs = match (age, runs) {
         (None, None) => "everything is kept".to_owned(),
         (age, runs) => age.into_iter().chain(runs).collect::<Vec<_>>().join(", at most "),
+    };
+    match retention.keep_events_ms {
+        Some(ms) => format!("{runs_and_jobs}; events for {}", windlass_workflow::duration::to_text(ms)),
+        None => runs_and_jobs,
     }
 }
 

@@ -54,6 +54,9 @@ log_level = 'debug'
 [retention]
 max_age = '30d'
 max_runs_per_workflow = 100
+
+[events]
+keep = '3d'
 ";
 
 #[test]
@@ -73,7 +76,7 @@ queues       default, mail
 capabilities gpu
 version      7
 grace        2m
-retention    for 30d, at most 100 runs of each workflow
+retention    for 30d, at most 100 runs of each workflow; events for 3d
 log          json, debug
 etc/flows/nightly.toml: valid, workflow `nightly`, no schedule
 ";

@@ -333,10 +333,17 @@ fn child_runs_are_pruned_with_the_run_at_the_top() {
     let calls = Calls::of(NESTED);
     calls.run(works);
     calls.bench.clock.advance_ms(10_000);
-    let prune = Prune { keep_runs: Some(0), before_ms: None };
-    assert_eq!(Prune { keep_runs: Some(1), ..prune }, Prune { keep_runs: Some(1), before_ms: None });
+    let prune = Prune { keep_runs: Some(0), before_ms: None, ..Prune::default() };
+    assert_eq!(
+        Prune { keep_runs: Some(1), ..prune },
+        Prune { keep_runs: Some(1), before_ms: None, ..Prune::default() }
+    );
     let one = |prune| calls.bench.store.for_scheduler().prune_step(prune).unwrap();
-    assert_eq!(one(Prune { keep_runs: Some(1), before_ms: None }).runs, 0, "children do not count");
+    assert_eq!(
+        one(Prune { keep_runs: Some(1), before_ms: None, ..Prune::default() }).runs,
+        0,
+        "children do not count"
+    );
     let mut runs = 0;
     loop {
         let pruned = one(prune);

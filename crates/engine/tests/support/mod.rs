@@ -198,7 +198,7 @@ pub fn run_groups(store: &Store, worker_id: i64) {
 }
 
 pub fn older_than(before_ms: i64) -> Prune {
-    Prune { before_ms: Some(before_ms), keep_runs: None }
+    Prune { before_ms: Some(before_ms), keep_runs: None, ..Prune::default() }
 }
 
 pub fn noop() -> NewJob {

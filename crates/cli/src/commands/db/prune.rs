@@ -40,7 +40,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Fa
         let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
         now_ms.saturating_sub(age_ms)
     });
-    let prune = Prune { before_ms, keep_runs: args.keep };
+    let prune = Prune { before_ms, keep_runs: args.keep, ..Prune::default() };
     let mut total = Pruned::default();
     loop {
         let step = database.ask(|store| store.for_scheduler().prune_step(prune))?;

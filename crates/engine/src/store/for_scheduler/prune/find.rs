@@ -76,7 +76,7 @@ pub(in crate::store) fn find_candidates(
     }
     if candidates.is_empty() {
         find_leftovers(connection, &mut candidates, prune)?;
-        candidates.events = old_events(connection, now_ms)?;
+        candidates.events = old_events(connection, now_ms, prune.keep_events_ms.unwrap_or(EVENTS_MS))?;
     }
     Ok(candidates)
 }
@@ -184,14 +184,14 @@ fn find_leftovers(
 }
 
 /// Finds events that no run can wait for any more. A run may wait for an event that came after it was created.
-fn old_events(connection: &mut dyn Connection, now_ms: i64) -> Result<Vec<i64>> {
+fn old_events(connection: &mut dyn Connection, now_ms: i64, keep_ms: i64) -> Result<Vec<i64>> {
     let oldest_run = first(
         connection,
         "SELECT created_at FROM runs WHERE status IN ('PENDING', 'RUNNING') ORDER BY id LIMIT 1",
         &[],
         |row| row.integer(0),
     )?;
-    let kept_since_ms = now_ms.saturating_sub(EVENTS_MS);
+    let kept_since_ms = now_ms.saturating_sub(keep_ms);
     // Runs and events are committed a little later than their times say.
     let before_ms = oldest_run.map_or(kept_since_ms, |run_ms| kept_since_ms.min(run_ms - EVENTS_MARGIN_MS));
     ids(

@@ -22,7 +22,7 @@ const ROWS_MAX: usize = 200;
 /// milliseconds: a week.
 const LEFTOVERS_MS: i64 = 7 * 24 * 3_600 * 1_000;
 
-/// How long events are kept, in milliseconds: a week. Those that an unfinished run can wait for are kept longer.
+/// How long events are kept if nothing else is said, in milliseconds: a week.
 const EVENTS_MS: i64 = 7 * 24 * 3_600 * 1_000;
 /// Events that came so shortly before an unfinished run are kept too, in milliseconds.
 const EVENTS_MARGIN_MS: i64 = 60_000;
@@ -34,6 +34,8 @@ pub struct Prune {
     pub before_ms: Option<i64>,
     /// Of each workflow, keep this many of the newest finished runs.
     pub keep_runs: Option<i64>,
+    /// Keep events for so long, in milliseconds; `None` for a week. Those that an unfinished run can wait for are kept longer.
+    pub keep_events_ms: Option<i64>,
 }
 
 /// What a step of pruning deleted.
