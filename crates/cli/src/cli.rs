@@ -12,9 +12,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::GlobalOptions;
 use crate::commands::{
-    apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, test,
-    validate, watch, why, worker, workflows,
+    apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
+    inspect, jobs, logs, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal,
+    stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::output;
 
@@ -43,6 +43,7 @@ pub(crate) enum Command {
     Runs(runs::RunsArgs),
     Inspect(inspect::InspectArgs),
     Logs(logs::LogsArgs),
+    Artifacts(artifacts::ArtifactsArgs),
     Watch(watch::WatchArgs),
     Why(why::WhyArgs),
     Jobs(jobs::JobsArgs),
@@ -85,7 +86,7 @@ Exit codes:
 /// The verbs by task, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
-    ("Observe", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
+    ("Observe", &["runs", "inspect", "logs", "artifacts", "watch", "why", "jobs", "stats"]),
     ("Control", &["cancel", "retry", "rerun", "signal", "approve", "reject", "enqueue", "queue", "schedule"]),
     (
         "Write workflows",

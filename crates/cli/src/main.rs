@@ -27,9 +27,9 @@ use std::process::ExitCode;
 use crate::arguments::LogFormat;
 use crate::cli::{Cli, Command};
 use crate::commands::{
-    apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, test,
-    validate, watch, why, worker, workflows,
+    apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
+    inspect, jobs, logs, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal,
+    stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
 
@@ -59,6 +59,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Runs(args) => runs::execute(&global, args),
         Command::Inspect(args) => inspect::execute(&global, &args),
         Command::Logs(args) => logs::execute(&global, &args),
+        Command::Artifacts(args) => artifacts::execute(&global, &args),
         Command::Watch(args) => watch::execute(&global, &args),
         Command::Why(args) => why::execute(&global, &args),
         Command::Jobs(args) => jobs::execute(&global, args),

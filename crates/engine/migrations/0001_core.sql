@@ -444,6 +444,17 @@ CREATE TABLE job_logs (
     PRIMARY KEY (job_id, attempt, line)
 ) {clustered};
 
+-- The files that jobs kept when they succeeded. Their bytes are in the folder for files, under the SHA-256 of their content.
+CREATE TABLE artifacts (
+    job_id  {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+    path    {text} NOT NULL,
+    hash    {text} NOT NULL,
+    bytes   {integer} NOT NULL CHECK (bytes >= 0),
+    PRIMARY KEY (job_id, path)
+) {clustered};
+
+CREATE INDEX artifacts_hash ON artifacts (hash);
+
 CREATE TABLE workers (
     id            {id},
     host          {text} NOT NULL,

@@ -11,7 +11,7 @@ mod tables;
 pub mod transition;
 pub mod values;
 
-pub use files::RunFiles;
+pub use files::{Content, PlaceError, RunFiles};
 pub use status::{JobStatus, RunSource, RunStatus, StopReason, WaitsFor, WorkerStatus};
 pub use store::{HasStore, Store};
 pub use tables::{SCHEMA_VERSION, TABLES};

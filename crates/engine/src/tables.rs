@@ -30,6 +30,7 @@ pub static TABLES: Tables = Tables {
         "job_dependencies",
         "job_attempts",
         "job_logs",
+        "artifacts",
         "workers",
         "queues",
         "queue_starts",

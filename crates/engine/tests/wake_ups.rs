@@ -46,6 +46,7 @@ fn end(bench: &Bench, is_success: bool) {
             transition,
             exit_code: None,
             logs,
+            artifacts: Vec::new(),
         }
     });
     let finished = bench.store.for_workers().finish_and_claim(finishes.collect(), None).unwrap().0;

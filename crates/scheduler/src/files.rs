@@ -1,4 +1,4 @@
-//! Files of runs: workspaces of runs that are over are kept or removed.
+//! Files of runs: workspaces of runs that are over are kept or removed, and contents that no row names are removed.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,6 +17,8 @@ const CALLS_MAX: usize = 100;
 pub(crate) struct FilesUpkeep {
     /// When to search for files that no row names, by the monotonic clock.
     search_at_ms: Option<i64>,
+    /// Which of the 256 folders of contents to search next.
+    folder: u8,
     /// What was logged. A failure that stays is logged once.
     logged: HashSet<String>,
 }
@@ -33,6 +35,9 @@ impl FilesUpkeep {
             failures.extend(store.for_scheduler().discard_unknown_workspaces()?);
             self.search_at_ms = Some(now_ms + SEARCH_MS);
         }
+        // So the whole folder takes about 20 minutes.
+        failures.extend(store.for_scheduler().remove_unnamed_contents(self.folder)?);
+        self.folder = self.folder.wrapping_add(1);
         failures.extend(settle_files(store)?);
         if self.logged.len() > CALLS_MAX {
             self.logged.clear();

@@ -4,6 +4,7 @@
 //! (`-o json`) and a web page show the same. Instants are RFC 3339 in UTC with milliseconds. Durations are
 //! whole milliseconds. An absent value is `null`. Fields are printed in the order of the declaration.
 
+mod artifact;
 mod file;
 mod job;
 mod log;
@@ -18,6 +19,7 @@ mod why;
 mod workflow;
 mod workflow_changes;
 
+pub use artifact::ArtifactView;
 pub use file::{FileError, ValidatedFile};
 pub use job::{AttemptView, InspectedJob, JobView, names_of_needed_jobs};
 pub use log::LogView;

@@ -174,6 +174,15 @@ impl Windlass {
         self.store.upkeep().copy_to(&target.store)
     }
 
+    /// Copies the contents of artifacts beside a backup.
+    fn copy_contents_beside(&self, backup: &Path) -> Result<()> {
+        let Some(files) = self.store.files().filter(|files| files.exists()) else { return Ok(()) };
+        let target = RunFiles::beside(&std::path::absolute(backup).unwrap_or_else(|_| backup.to_owned()));
+        files
+            .copy_contents_to(&target)
+            .map_err(|error| Error::conflict("copy the files of runs", error.to_string()))
+    }
+
     /// The SQLite file, to read its size and to return free space to the disk. `None` for a database on a server.
     #[must_use]
     pub fn file(&self) -> Option<&SqliteDatabase> {
@@ -191,7 +200,12 @@ impl Windlass {
     /// tools for this.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<()> {
         match &self.kind {
-            DatabaseKind::File(database) => database.backup(target.as_ref()),
+            DatabaseKind::File(database) => {
+                // Once before and once after the rows, so that no content is missing that was placed or removed meanwhile.
+                self.copy_contents_beside(target.as_ref())?;
+                database.backup(target.as_ref())?;
+                self.copy_contents_beside(target.as_ref())
+            }
             #[cfg(feature = "postgres")]
             DatabaseKind::Server => Err(Error::invalid(
                 "copy the database to a file",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windlass_db::Database;
 use windlass_db::sqlite::StagedBackup;
 use windlass_engine::store::Restored;
-use windlass_engine::{Clock, Error, HasStore, Random, Result, Store, TABLES};
+use windlass_engine::{Clock, Error, HasStore, Random, Result, RunFiles, Store, TABLES};
 use windlass_scheduler::FailureDetector;
 
 use crate::OpenMode;
@@ -47,10 +47,19 @@ impl Windlass {
         }
         let staged = StagedBackup::copy(backup, database)?;
         let restored = prepare(&staged, broken)?;
+        copy_contents(backup, database)?;
         staged.put_in_place()?;
         discard_unknown_files(database)?;
         Ok(restored)
     }
+}
+
+/// Copies the contents of artifacts that are beside the backup. Those without rows are removed later.
+fn copy_contents(backup: &Path, database: &Path) -> Result<()> {
+    let beside = |path: &Path| RunFiles::beside(&path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+    beside(backup)
+        .copy_contents_to(&beside(database))
+        .map_err(|error| Error::conflict(OPERATION, format!("the files of its runs: {error}")))
 }
 
 /// Removes the workspaces of runs that the backup does not know. A new run may get the number of one of them.

@@ -70,6 +70,7 @@ impl TestWorker {
             outcome: Outcome::Successful { output },
             exit_code: None,
             logs: Vec::new(),
+            artifacts: Vec::new(),
         };
         self.shared.results.add(ended, 0, self.shared.clock().monotonic_us())
     }

@@ -14,6 +14,7 @@ mod env;
 mod expect;
 pub mod expression;
 mod field;
+pub mod files;
 pub mod for_each;
 mod format;
 pub mod graph;

@@ -43,6 +43,18 @@ pub const TAG_BYTES: usize = 64;
 pub const SECRETS: usize = 100;
 /// The largest number of items in `env_files`.
 pub const ENV_FILES: usize = 32;
+/// The largest number of patterns in `artifacts`.
+pub const ARTIFACT_PATTERNS: usize = 100;
+/// The largest number of entries in `inputs`.
+pub const INPUTS: usize = 100;
+/// The largest number of files that a job keeps, and that it gets.
+pub const ARTIFACTS: usize = 1_000;
+/// The largest size of an artifact in bytes.
+pub const ARTIFACT_BYTES: u64 = 1024 * 1024 * 1024;
+/// The largest size of the path of an artifact in bytes.
+pub const ARTIFACT_PATH_BYTES: usize = 1_000;
+/// The largest number of files and folders that are looked at to find the artifacts of a job.
+pub const ARTIFACT_SEARCH: usize = 100_000;
 /// The largest number of capabilities that a job may require.
 pub const CAPABILITIES: usize = 32;
 /// The largest `version` of a job. Every JSON parser reads integers up to this one exactly.

@@ -93,6 +93,14 @@ impl Workflow {
     #[must_use]
     pub fn key_with_files(&self) -> Option<&'static str> {
         let own = self.workspace.map(|_| "workspace");
+        let own = own.or_else(|| {
+            let uses = |job: &Job| match (job.action.artifacts(), job.action.inputs()) {
+                ([], []) => None,
+                ([], _) => Some("inputs"),
+                (_, _) => Some("artifacts"),
+            };
+            self.jobs.iter().find_map(uses)
+        });
         own.or_else(|| self.workflows.iter().find_map(Workflow::key_with_files))
     }
 }

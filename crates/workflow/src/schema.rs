@@ -59,6 +59,7 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
         Table::WaitFor => Some(json!({ "required": ["event"] })),
         Table::Approval => Some(json!({ "required": ["prompt"] })),
         Table::Repeat => Some(json!({ "required": ["until", "every"] })),
+        Table::Artifact => Some(json!({ "required": ["glob"] })),
         Table::Auth => Some(one_of(&["bearer", "basic"])),
         Table::Secret => has("env").then(|| at_most_one(&["env", "file", "command"])),
         Table::Param
@@ -109,6 +110,10 @@ fn value(value_type: ValueType, key: &Key) -> Json {
         ValueType::Duration => json!({ "type": "string" }),
         ValueType::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         ValueType::Words => json!({ "type": "array", "items": { "type": ["string", "number"] } }),
+        ValueType::TextsOrTables(table) => {
+            let item = json!({ "anyOf": [{ "type": "string" }, reference(table)] });
+            json!({ "type": "array", "items": item })
+        }
         ValueType::Items => json!({ "type": "array" }),
         ValueType::Lists => json!({ "type": "object", "additionalProperties": { "type": "array" } }),
         ValueType::Values => json!({ "type": "object", "additionalProperties": simple }),

@@ -67,7 +67,7 @@ impl Workflow {
     }
 }
 
-/// The names of the jobs that the expressions of a job read.
+/// The names of the jobs that the expressions and the inputs of a job read.
 fn reads(job: &Job) -> Vec<String> {
     let expressions = [&job.condition, &job.success_if, &job.skip_if, &job.retry.condition];
     let until = job.repeat.as_ref().map(|repeat| &repeat.until);
@@ -77,6 +77,7 @@ fn reads(job: &Job) -> Vec<String> {
         .chain(until)
         .flat_map(|expression| expression.reads())
         .map(|read| read.job)
+        .chain(job.action.inputs().iter().map(|input| input.job.clone()))
         .collect()
 }
 

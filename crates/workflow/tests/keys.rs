@@ -28,6 +28,7 @@ fn file_with(table: Table, entry: &str) -> String {
         Table::LocalWorkflow => {
             file_with(Table::Workflow, &format!("\"workflows\": {{\"w\": {{{entry}, \"jobs\": {{}}}}}}"))
         }
+        Table::Artifact => job(&format!(", \"artifacts\": [{{{entry}}}]")),
         Table::Workspace => file_with(Table::Workflow, &format!("\"workspace\": {{{entry}}}")),
         Table::Secret => file_with(Table::Workflow, &format!("\"secrets\": {{\"S\": {{{entry}}}}}")),
         Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
@@ -90,6 +91,7 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
     match table {
         Table::Workflow | Table::LocalWorkflow => ("workflow-file.md", "## Keys of a workflow\n"),
         Table::Param => ("workflow-file.md", "## Keys of a parameter\n"),
+        Table::Artifact => ("files.md", "## Keys of an artifact\n"),
         Table::Workspace => ("files.md", "## Keys of workspace\n"),
         Table::Secret => ("workflow-file.md", "## Keys of a secret\n"),
         Table::Trigger => ("triggers.md", "## Keys of a trigger\n"),

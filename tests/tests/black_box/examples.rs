@@ -44,6 +44,7 @@ fn every_example_is_valid_and_tested_here() {
     let tested = [
         "approval.test.toml",
         "approval.toml",
+        "artifacts.toml",
         "calls.toml",
         "chain.toml",
         "conditions.toml",
@@ -129,6 +130,16 @@ fn approval_waits_for_a_payment_and_a_person() {
     until_done(&["approve", "1", "release", "-p", "version=1.4", "--by", "ada"]);
     engine.wait().exited(0);
     assert_eq!(output_lines(&sandbox, "ship"), ["version 1.4, released by ada"]);
+}
+
+#[test]
+fn artifacts_are_kept_and_handed_on() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "artifacts.toml", &[], 0);
+    assert_eq!(output(&sandbox, "show"), serde_json::json!(4));
+    let total = sandbox.run(&["artifacts", "1", "total", "total.txt", "--to", "-"]).exited(0);
+    assert_eq!(total.stdout, "4\n");
+    assert_clean(&sandbox);
 }
 
 #[test]

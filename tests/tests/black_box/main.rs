@@ -2,6 +2,7 @@
 //! program, because each program would link SQLite again.
 
 mod architecture;
+mod artifacts;
 mod attempt_ends;
 mod cancel;
 mod contention;

@@ -82,7 +82,7 @@ cat json >&3
 [jobs.fail]
 secrets = "TOKEN"
 retry = { max_attempts = 2, delay = "1ms" }
-run = 'echo "could not use $TOKEN" >&2; exit 3'
+run = 'echo "used $TOKEN"; echo "could not use $TOKEN" >&2; exit 3'
 
 [jobs.without]
 needs = "use"

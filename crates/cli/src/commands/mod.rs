@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod approve;
+pub(crate) mod artifacts;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod completions;

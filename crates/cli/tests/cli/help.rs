@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 31] = [
+const VERBS: [&str; 32] = [
+    "artifacts",
     "bench",
     "doctor",
     "run",

@@ -10,12 +10,54 @@ use super::{RunFiles, make_folder};
 const DEPTH_MAX: usize = 128;
 
 impl RunFiles {
+    /// Copies the contents of artifacts that the target does not have.
+    ///
+    /// # Errors
+    /// Those of the system, with the path.
+    pub fn copy_contents_to(&self, target: &RunFiles) -> io::Result<()> {
+        for folder in 0..=u8::MAX {
+            let (from, to) = (self.contents_folder(folder), target.contents_folder(folder));
+            let entries = match fs::read_dir(&from) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(at(&from, error)),
+            };
+            make_folder(&to).map_err(|error| at(&to, error))?;
+            for entry in entries {
+                let entry = entry.map_err(|error| at(&from, error))?;
+                let place = to.join(entry.file_name());
+                if !place.exists() {
+                    copy_content(&entry.path(), &place).map_err(|error| at(&entry.path(), error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn contents_folder(&self, folder: u8) -> std::path::PathBuf {
+        self.part("artifacts").join(format!("{folder:02x}"))
+    }
+
     /// Copies all files of runs. What is there already is replaced, so a repetition is harmless.
     ///
     /// # Errors
     /// Those of the system, with the path.
     pub fn copy_to(&self, target: &RunFiles) -> io::Result<()> {
+        self.copy_contents_to(target)?;
         copy_folder(&self.part("runs"), &target.part("runs"), 0)
+    }
+}
+
+/// Copies a content beside its place and renames it, so that no part of it is ever in its place. It may be removed meanwhile.
+fn copy_content(from: &Path, place: &Path) -> io::Result<()> {
+    let beside = place.with_extension("part");
+    match fs::copy(from, &beside) {
+        Ok(_bytes) => {
+            fs::File::open(&beside)?.sync_all()?;
+            fs::rename(beside, place)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !from.exists() => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -2,6 +2,7 @@
 //! conflict, and the caller gets it as an error.
 
 mod apply;
+mod artifacts;
 mod cancel;
 mod check;
 mod claim;
@@ -40,6 +41,7 @@ use windlass_workflow::Workflow;
 use crate::files::RunFiles;
 
 pub use apply::Applied;
+pub use artifacts::{Artifact, KeptArtifact};
 pub use cancel::{Cancellation, Urgency};
 pub(crate) use cancel::{IS_STOPPED_LATER, WAITS_FOR_ITEMS};
 pub use check::Problem;

@@ -283,6 +283,7 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
             transition,
             exit_code: None,
             logs: Vec::new(),
+            artifacts: Vec::new(),
         }
     };
     let finishes = running.into_iter().map(end).collect();
@@ -334,8 +335,16 @@ pub(crate) fn fail_an_item_fast() -> Operation {
         };
         let transition = after_attempt(&retry_state, failure(), 0.5);
         let attempt = retry_state.attempt;
-        let finish =
-            Finish { job_id, run_id, attempt, worker_id, transition, exit_code: None, logs: Vec::new() };
+        let finish = Finish {
+            job_id,
+            run_id,
+            attempt,
+            worker_id,
+            transition,
+            exit_code: None,
+            logs: Vec::new(),
+            artifacts: Vec::new(),
+        };
         if store.jobs().of_run(1)?.iter().any(|job| job.failures > 0) {
             return Ok(());
         }

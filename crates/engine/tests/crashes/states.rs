@@ -138,8 +138,16 @@ pub(crate) fn failed_group(bench: &Bench) {
     let (job_id, run_id, retry_state) = bench.store.for_workers().claimed_by(worker).unwrap().remove(0);
     let transition = after_attempt(&retry_state, failure(), 0.5);
     let attempt = retry_state.attempt;
-    let finish =
-        Finish { job_id, run_id, attempt, worker_id: worker, transition, exit_code: None, logs: Vec::new() };
+    let finish = Finish {
+        job_id,
+        run_id,
+        attempt,
+        worker_id: worker,
+        transition,
+        exit_code: None,
+        logs: Vec::new(),
+        artifacts: Vec::new(),
+    };
     bench.store.for_workers().finish_and_claim(vec![finish], None).unwrap();
     assert!(bench.store.for_workers().set_status(worker, WorkerStatus::Stopped).unwrap());
 }

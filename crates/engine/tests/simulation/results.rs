@@ -114,6 +114,7 @@ impl World {
             transition,
             exit_code: None,
             logs: end.lines.clone(),
+            artifacts: Vec::new(),
         }
     }
 

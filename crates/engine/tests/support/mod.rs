@@ -135,6 +135,7 @@ pub fn finish(worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finish {
         transition: after_attempt(&job.retry_state, outcome, 0.5),
         exit_code: None,
         logs: Vec::new(),
+        artifacts: Vec::new(),
     }
 }
 

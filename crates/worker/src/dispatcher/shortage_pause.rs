@@ -40,7 +40,13 @@ mod tests {
     /// The next prefetched job can't be started.
     fn refuse(worker: &TestWorker) {
         let outcome = Outcome::OutOfResources { reason: "no more files".to_owned() };
-        let ended = EndedAttempt { owned: worker.take(), outcome, exit_code: None, logs: Vec::new() };
+        let ended = EndedAttempt {
+            owned: worker.take(),
+            outcome,
+            exit_code: None,
+            logs: Vec::new(),
+            artifacts: Vec::new(),
+        };
         worker.shared.note_refusal("no more files");
         worker.shared.results.add(ended, 0, 0);
     }

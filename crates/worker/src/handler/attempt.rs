@@ -11,7 +11,8 @@ use super::stop::Stop;
 use windlass_db::error::Result;
 use windlass_engine::RunFiles;
 use windlass_engine::attempt_end::AttemptResult;
-use windlass_engine::store::{ClaimedJob, LogStream, RunContext, Store};
+use windlass_engine::store::{Artifact, ClaimedJob, KeptArtifact, LogStream, RunContext, Store};
+use windlass_engine::transition::Outcome;
 use windlass_engine::values::{JobValues, RunEnd};
 use windlass_system::Clock;
 use windlass_system::wake_ups::{WakeUpListener, WakeUps};
@@ -22,7 +23,13 @@ pub struct Attempt {
     exit_code: OnceLock<i64>,
     /// What the handler found, for the conditions of the job.
     result: OnceLock<AttemptResult>,
+    /// What the job keeps if the attempt succeeds.
+    keep_files: OnceLock<KeepFiles>,
 }
+
+/// Keeps the files of an attempt that has succeeded.
+pub(crate) type KeepFiles =
+    Box<dyn Fn(&Attempt) -> std::result::Result<Vec<Artifact>, Outcome> + Send + Sync>;
 
 /// What an attempt is made of.
 pub(crate) struct NewAttempt {
@@ -38,7 +45,7 @@ pub(crate) struct NewAttempt {
 
 impl Attempt {
     pub(crate) fn new(parts: NewAttempt) -> Attempt {
-        Attempt { parts, exit_code: OnceLock::new(), result: OnceLock::new() }
+        Attempt { parts, exit_code: OnceLock::new(), result: OnceLock::new(), keep_files: OnceLock::new() }
     }
 
     /// The job.
@@ -148,6 +155,22 @@ impl Attempt {
             Some(run_id) if job.phase > 0 => store.runs().end(run_id),
             Some(_) | None => Ok(None),
         }
+    }
+
+    /// Has files kept by this function if the attempt succeeds.
+    pub(crate) fn keep_files_by(&self, keep: KeepFiles) {
+        let _first = self.keep_files.set(keep);
+    }
+
+    /// Keeps the files of an attempt that has succeeded. The error is the outcome of the attempt then.
+    pub(crate) fn keep_files(&self) -> std::result::Result<Vec<Artifact>, Outcome> {
+        self.keep_files.get().map_or(Ok(Vec::new()), |keep| keep(self))
+    }
+
+    /// The artifacts of a job of the same run, and of its items.
+    pub(crate) fn artifacts_of(&self, job: &str) -> Result<Vec<KeptArtifact>> {
+        let NewAttempt { job: own, store, .. } = &self.parts;
+        own.run_id.map_or(Ok(Vec::new()), |run_id| store.runs().artifacts(run_id, Some(job)))
     }
 
     /// The folder for files of runs, if this worker knows it.

@@ -2,6 +2,7 @@
 //! kinds with [`Handlers::register`].
 
 mod fake;
+mod files;
 mod http;
 mod secrets;
 mod shell;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::owned_job::OwnedJob;
-use windlass_engine::store::LogLine;
+use windlass_engine::store::{Artifact, LogLine};
 use windlass_engine::transition::Outcome;
 
 /// An attempt that has ended, or that was given back unstarted.
@@ -14,11 +14,19 @@ pub(crate) struct EndedAttempt {
     pub(crate) exit_code: Option<i64>,
     /// Lines that are not known to be in the database.
     pub(crate) logs: Vec<LogLine>,
+    /// The files that the job keeps.
+    pub(crate) artifacts: Vec<Artifact>,
 }
 
 impl EndedAttempt {
     pub(crate) fn unstarted(owned: OwnedJob) -> EndedAttempt {
-        EndedAttempt { owned, outcome: Outcome::Unstarted, exit_code: None, logs: Vec::new() }
+        EndedAttempt {
+            owned,
+            outcome: Outcome::Unstarted,
+            exit_code: None,
+            logs: Vec::new(),
+            artifacts: Vec::new(),
+        }
     }
 
     /// Bytes of its output or error, and of its lines.

@@ -2,6 +2,7 @@
 
 use super::within_job;
 use crate::field::{Checked, WorkflowError, refuse};
+use crate::files::check_is_kept;
 use crate::for_each::ForEach;
 use crate::graph::Graph;
 use crate::handlers::{Order, order};
@@ -45,7 +46,8 @@ pub(super) fn check(workflow: &Workflow, names: &JobNames<'_>) -> Checked {
             }
         }
     }
-    check_indirect(workflow, &indirect)
+    check_indirect(workflow, &indirect)?;
+    check_inputs(workflow, names)
 }
 
 /// The jobs that a job reads, each with the field that reads it.
@@ -62,7 +64,24 @@ fn reads(job: &Job, names: &JobNames<'_>) -> Vec<(usize, &'static str)> {
         let read = expression.iter().flat_map(|expression| expression.reads());
         reads.extend(read.filter_map(|read| Some((names.index(&read.job)?, field))));
     }
+    let inputs = job.action.inputs().iter().filter_map(|input| names.index(&input.job));
+    reads.extend(inputs.map(|read| (read, "action.inputs")));
     reads
+}
+
+/// Checks that jobs keep the files that others get from them.
+fn check_inputs(workflow: &Workflow, names: &JobNames<'_>) -> Checked {
+    for (reader, job) in workflow.jobs.iter().enumerate() {
+        for input in job.action.inputs() {
+            let Some(read) = names.index(&input.job) else { continue };
+            let artifacts = workflow.jobs[read].action.artifacts();
+            if let Err(reason) = check_is_kept(artifacts, &input.job, &input.path) {
+                let field = "action.inputs".to_owned();
+                return Err(within_job(workflow, reader, WorkflowError { field, reason }));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn check_indirect(workflow: &Workflow, indirect: &[JobReader]) -> Checked {

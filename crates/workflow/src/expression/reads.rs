@@ -15,10 +15,12 @@ pub enum JobField {
     ExitCode,
     /// How many attempts failed.
     Failures,
+    /// The files that it keeps. No expression reads them.
+    Artifacts,
 }
 
 impl JobField {
-    /// All fields, in the order in which messages list them.
+    /// All fields of expressions, in the order in which messages list them.
     pub const ALL: [JobField; 5] =
         [JobField::Output, JobField::Status, JobField::Error, JobField::ExitCode, JobField::Failures];
 
@@ -31,6 +33,7 @@ impl JobField {
             JobField::Error => "error",
             JobField::ExitCode => "exit_code",
             JobField::Failures => "failures",
+            JobField::Artifacts => "artifacts",
         }
     }
 

@@ -35,6 +35,8 @@ pub enum Table {
     Concurrency,
     /// `for_each` of a job.
     ForEach,
+    /// An item of `artifacts` of a job.
+    Artifact,
     /// `http` of a job.
     Http,
     /// `auth` of `http`.
@@ -86,6 +88,8 @@ pub enum ValueType {
     Instant,
     /// A list of strings.
     Texts,
+    /// A list of strings and tables with these keys.
+    TextsOrTables(Table),
     /// A list of any values.
     Items,
     /// A list of strings and numbers.
@@ -141,6 +145,7 @@ impl Table {
             Table::Repeat => "`repeat`",
             Table::Concurrency => "`concurrency`",
             Table::ForEach => "`for_each`",
+            Table::Artifact => "an artifact",
             Table::Http => "`http`",
             Table::Auth => "`auth`",
             Table::Sleep => "`sleep`",

@@ -39,6 +39,7 @@ pub(crate) fn tables() -> impl Iterator<Item = Table> {
         Table::Repeat,
         Table::Concurrency,
         Table::ForEach,
+        Table::Artifact,
         Table::Http,
         Table::Auth,
         Table::Sleep,
@@ -63,6 +64,7 @@ impl Table {
             Table::Repeat => (&[], list::REPEAT),
             Table::Concurrency => (&[], list::CONCURRENCY),
             Table::ForEach => (&[], list::FOR_EACH_TABLE),
+            Table::Artifact => (&[], kinds::ARTIFACT_KEYS),
             Table::Http => (&[], kinds::HTTP_KEYS),
             Table::Auth => (&[], kinds::AUTH_KEYS),
             Table::Sleep => (&[], list::SLEEP),
@@ -82,6 +84,7 @@ impl Table {
             | Table::Retry
             | Table::Repeat
             | Table::Concurrency
+            | Table::Artifact
             | Table::Http
             | Table::ForEach
             | Table::Auth

@@ -20,6 +20,7 @@ use call::Call;
 
 use crate::expression::Place;
 use crate::field::{KnownNames, WorkflowError};
+use crate::files::{Artifact, Input};
 use crate::key::Key;
 use crate::report::Findings;
 use crate::secrets::JobSecret;
@@ -31,6 +32,7 @@ pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
 pub(crate) use read::{
     action_key_names, action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside,
 };
+pub(crate) use shell::ARTIFACT as ARTIFACT_KEYS;
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
 use sleep::Sleep;
@@ -126,6 +128,30 @@ impl Action {
             Action::Shell(shell) => shell.secrets_read(),
             Action::Http(http) => http.secrets_read(),
             Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Call(_) => Vec::new(),
+        }
+    }
+
+    /// The files that the job keeps.
+    pub(crate) fn artifacts(&self) -> &[Artifact] {
+        match self {
+            Action::Shell(shell) => &shell.artifacts,
+            Action::Http(_)
+            | Action::Call(_)
+            | Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_) => &[],
+        }
+    }
+
+    /// The files that the job gets.
+    pub(crate) fn inputs(&self) -> &[Input] {
+        match self {
+            Action::Shell(shell) => &shell.inputs,
+            Action::Http(_)
+            | Action::Call(_)
+            | Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_) => &[],
         }
     }
 

@@ -5,6 +5,7 @@ use super::job::UnresolvedJob;
 use super::tables::table_name;
 use super::top_level::TopLevel;
 use crate::expression::{Form, HasItems, HasWorkspace, JobField, Reader, Scope};
+use crate::files;
 use crate::graph::Graph;
 use crate::handlers::{Order, order};
 use crate::job_names::JobNames;
@@ -93,6 +94,18 @@ pub(super) fn resolve(
     if let Some(graph) = graph {
         check_indirect(&indirect, jobs, graph, findings);
     }
+    check_inputs(jobs, names, findings);
+}
+
+/// Checks that jobs keep the files that others get from them.
+fn check_inputs(jobs: &[UnresolvedJob<'_, '_>], names: &JobNames<'_>, findings: &mut Findings) {
+    for (input, span) in jobs.iter().flat_map(|unresolved| unresolved.templates.inputs()) {
+        let Some(index) = names.index(&input.job) else { continue };
+        let artifacts = jobs[index].job.action.artifacts();
+        if let Err(reason) = files::check_is_kept(artifacts, &input.job, &input.path) {
+            findings.push(Finding::new(span.clone(), "the file is not an artifact").label(reason));
+        }
+    }
 }
 
 fn own_read(job: &str, read: &Read) -> Finding {
@@ -101,7 +114,11 @@ fn own_read(job: &str, read: &Read) -> Finding {
         JobField::Output => {
             "read the outputs of jobs that it needs; only these exist when it starts".to_owned()
         }
-        JobField::Status | JobField::Error | JobField::ExitCode | JobField::Failures => {
+        JobField::Status
+        | JobField::Error
+        | JobField::ExitCode
+        | JobField::Failures
+        | JobField::Artifacts => {
             "read the fields of jobs that it needs; only these are over when it starts".to_owned()
         }
     })

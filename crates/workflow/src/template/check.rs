@@ -26,6 +26,20 @@ pub(crate) fn check(templates: &Templates<'_>, scope: &Scope<'_>, findings: &mut
             Form::Bare => check_bare(text, scope, &mut reads, findings),
         }
     }
+    for (input, span) in &templates.inputs {
+        let span = span.clone();
+        match scope.jobs.index(&input.job) {
+            Some(job) => reads.push(Read { job, field: JobField::Artifacts, form: Form::Bare, span }),
+            None => {
+                let finding = Finding::new(span, format!("there is no job `{}`", input.job.escape_debug()));
+                let nearest = findings.nearest(&input.job, scope.jobs.iter());
+                findings.push(match nearest {
+                    Some(near) => finding.help(format!("did you mean \"jobs.{near}/{}\"?", input.path)),
+                    None => finding.help("it is not defined in this file"),
+                });
+            }
+        }
+    }
     reads
 }
 

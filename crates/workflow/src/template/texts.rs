@@ -1,6 +1,7 @@
 //! The texts of a file that are templates or expressions, and are still to be checked.
 
 use crate::expression::{Form, Place};
+use crate::files::Input;
 use crate::key::{Key, TextKind};
 use crate::report::Span;
 use crate::tree::{Node, Value};
@@ -9,6 +10,8 @@ use crate::tree::{Node, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Templates<'t> {
     pub(super) texts: Vec<LookingUpText<'t>>,
+    /// The files of other jobs that the job gets, and where the file names them.
+    pub(super) inputs: Vec<(Input, Span)>,
 }
 
 /// A text that looks up names.
@@ -34,6 +37,16 @@ impl<'t> Templates<'t> {
             }
             TextKind::Expression(place) => self.push(text, node.span.clone(), place, Form::Bare),
         }
+    }
+
+    /// Adds a file of another job.
+    pub(crate) fn add_input(&mut self, input: Input, span: Span) {
+        self.inputs.push((input, span));
+    }
+
+    /// The files of other jobs.
+    pub(crate) fn inputs(&self) -> &[(Input, Span)] {
+        &self.inputs
     }
 
     /// Changes the place of all texts that stand in `from`.

@@ -40,7 +40,11 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &CheckArgs) -> Result<(), F
     let database = Database::existing_without_rescue(global)?;
     let address = database.address();
     let problems: Vec<ProblemView> = database
-        .ask(|store| store.upkeep().check())?
+        .ask(|store| {
+            let mut problems = store.upkeep().check()?;
+            problems.extend(store.upkeep().check_files()?);
+            Ok(problems)
+        })?
         .into_iter()
         .map(|Problem { check, detail, next_step }| ProblemView { check, detail, next_step })
         .collect();

@@ -112,6 +112,8 @@ pub(super) const COPIED_TABLES: &[Table] = &[
         finished_at integer),
     table!("job_logs", 3: "(job_id, attempt, line) > ($1, $2, $3)", "job_id, attempt, line",
         job_id integer, attempt integer, line integer, at integer, stream text, text text),
+    table!("artifacts", 2: "(job_id, path) > ($1, CAST($2 AS TEXT))", "job_id, path", job_id integer,
+        path text, hash text, bytes integer),
 ];
 
 impl Table {

@@ -6,6 +6,7 @@
 
 use crate::join_rule::EndColumns;
 use crate::status::JobStatus;
+use crate::store::artifacts::{self, Artifact};
 use crate::store::claim::ready::{Ready, release};
 use crate::store::claim::request::{ClaimRequest, Claims};
 use crate::store::claim::snapshot::ClaimSnapshot;
@@ -47,6 +48,8 @@ pub struct Finish {
     pub exit_code: Option<i64>,
     /// Output that is not written yet.
     pub logs: Vec<LogLine>,
+    /// The files that it keeps, if it succeeded.
+    pub artifacts: Vec<Artifact>,
 }
 
 /// The result of finishing attempts.
@@ -119,6 +122,7 @@ pub(in crate::store) fn fail_unreadable(
                 transition,
                 exit_code: None,
                 logs: Vec::new(),
+                artifacts: Vec::new(),
             }
         })
         .collect();
@@ -156,6 +160,7 @@ pub(in crate::store) fn end(
     write_rounds(connection, &kept)?;
     let logs: Vec<&LogLine> = kept.iter().flat_map(|finish| &finish.logs).collect();
     append(connection, &logs)?;
+    artifacts::replace(connection, &kept)?;
     let Propagated { ended_runs, promoted, snapshot } = propagate(connection, &ended, request, now_ms)?;
     let Promoted { mut claimable, ready } = promoted;
     let admitted = admit(connection, &freed_keys, now_ms)?;

@@ -123,6 +123,7 @@ fn apply_reports(
             transition: after_attempt(&report.retry_state, outcome, chance()),
             exit_code: None,
             logs: Vec::new(),
+            artifacts: Vec::new(),
         });
     }
     finish(connection, &finishes, now_ms)?;

@@ -189,6 +189,7 @@ fn take_back(
                 transition: after_attempt(&orphan.retry_state, outcome, random.fraction()),
                 exit_code: None,
                 logs: Vec::new(),
+                artifacts: Vec::new(),
             }
         })
         .collect();

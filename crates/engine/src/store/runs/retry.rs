@@ -4,11 +4,11 @@ use super::retry_items::{Reset, delete_items, find_reset, release_first_items, r
 use super::workspaces;
 use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus};
-use crate::store::Runs;
 use crate::store::evidence::Evidence;
 use crate::store::finish::propagation::{Belonging, Ended, skip_descendants};
 use crate::store::finish::run_end::end_runs;
 use crate::store::json_ids;
+use crate::store::{Runs, artifacts};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fragment, Row, all, first, one};
 use windlass_system::wake_ups::WakeUps;
@@ -211,6 +211,7 @@ fn named_job(connection: &mut dyn Connection, run_id: i64, name: &str) -> Result
 
 /// Resets jobs. Returns how many.
 fn reset(connection: &mut dyn Connection, job_ids: &[i64], now_ms: i64) -> Result<i64> {
+    artifacts::delete(connection, job_ids)?;
     let reset = connection.execute(
         "UPDATE jobs SET {as_before_its_first_attempt}, execute_after = $2, updated_at = $2 WHERE id {in $1}",
         &[(&json_ids(job_ids)).into(), now_ms.into()],
@@ -220,6 +221,7 @@ fn reset(connection: &mut dyn Connection, job_ids: &[i64], now_ms: i64) -> Resul
 
 /// Resets all handlers of a run, because they run for what its jobs come to.
 fn reset_handlers(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i64> {
+    artifacts::delete_of_handlers(connection, run_id)?;
     let reset = connection.execute(
         "UPDATE jobs
          SET {as_before_its_first_attempt}, execute_after = $2, updated_at = $2

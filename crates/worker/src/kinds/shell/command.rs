@@ -12,6 +12,7 @@ use windlass_workflow::params;
 
 use super::{env_file, stdin};
 use crate::handler::{Attempt, failed_for_good};
+use crate::kinds::files::JobFiles;
 use crate::kinds::secrets::Secrets;
 use crate::kinds::values::{TemplateValues, read_with_retries};
 use crate::kinds::workspace;
@@ -34,7 +35,11 @@ pub(super) const MARK_VARIABLE: &str = "WINDLASS_MARK";
 const WORKSPACE_VARIABLE: &str = "WINDLASS_WORKSPACE";
 pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 
-pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) -> Result<Command, Outcome> {
+pub(super) fn build(
+    attempt: &Attempt,
+    payload: &Payload,
+    output_file: &Path,
+) -> Result<(Command, Option<JobFiles>), Outcome> {
     let run = read_with_retries(attempt, || attempt.run())?;
     let run = run.as_deref();
     let values = TemplateValues::of(attempt, run, &payload.uses)?;
@@ -52,7 +57,10 @@ pub(super) struct Filling<'a> {
 }
 
 /// Makes the command with these values.
-pub(super) fn fill_in(filling: &Filling<'_>, output_file: &Path) -> Result<Command, Outcome> {
+pub(super) fn fill_in(
+    filling: &Filling<'_>,
+    output_file: &Path,
+) -> Result<(Command, Option<JobFiles>), Outcome> {
     let Filling { attempt, payload, run, values, secrets } = *filling;
     let run_folder = folder_of(run);
     let mut command = program(payload, values)?;
@@ -73,7 +81,9 @@ pub(super) fn fill_in(filling: &Filling<'_>, output_file: &Path) -> Result<Comma
         command.env(WORKSPACE_VARIABLE, path);
     }
     secrets.mask(attempt);
-    if let Some(dir) = folder(payload, run, workspace, values)? {
+    let dir = folder(payload, run, workspace, values)?;
+    let files = JobFiles::of(attempt, payload, values, dir.as_deref())?;
+    if let Some(dir) = dir {
         command.current_dir(dir);
     }
     {
@@ -84,7 +94,7 @@ pub(super) fn fill_in(filling: &Filling<'_>, output_file: &Path) -> Result<Comma
         Some(text) => stdin::with(&private.render_stdin(text)?)?,
         None => Stdio::null(),
     });
-    Ok(command)
+    Ok((command, files))
 }
 
 fn folder_of(run: Option<&RunContext>) -> Option<&Path> {

@@ -79,13 +79,16 @@ fn execute(reaper: &Reaper, attempt: &Attempt) -> Result<Outcome, Outcome> {
         .map_err(|error| refusal::outcome(Refused::Folder, "no folder for WINDLASS_OUTPUT", &error))?;
     let name = output_file_name(attempt.job().id, attempt.number());
     let output_file = folder.join(&name);
-    let mut command = command::build(attempt, &payload, &output_file)?;
+    let (mut command, files) = command::build(attempt, &payload, &output_file)?;
     if attempt.number() > 1 {
         // The worker of an earlier attempt may have died. Its processes must not run beside this attempt.
         kill::sweep(&mark(attempt), AttemptRange::Before(attempt.number()))?;
     }
     if attempt.stop().cause().is_some() {
         return Err(Outcome::Unstarted);
+    }
+    if let Some(files) = files {
+        files.put(attempt)?;
     }
     let refused = |what| move |error| refusal::outcome(Refused::Files, what, &error);
     let _file = attempt.stop().wake_file().map_err(refused("no file to wake its thread"))?;

@@ -1,5 +1,6 @@
 //! The kind `shell`: a job that is a process, either a script or a program with arguments.
 
+mod files;
 mod payload;
 mod read;
 
@@ -10,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::{Action, ActionKey, Kind, Summary};
 use crate::expression::Place;
 use crate::field::{self, Checked, KnownNames, WorkflowError};
+use crate::files::{Artifact, Input};
 use crate::secrets::JobSecret;
 use crate::support::{self, Support};
 use crate::{env, limits, template};
 pub use payload::Payload;
 use payload::{command_summary, script_summary};
-pub(crate) use read::{Defaults, read_plain_command};
+pub(crate) use read::{ARTIFACT, Defaults, read_plain_command};
 
 pub(super) const KIND: Kind = Kind {
     name: "shell",
@@ -49,6 +51,12 @@ pub struct Shell {
     /// Files with variables, read at the start of each attempt. A later file wins, and `env` wins over all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_files: Vec<EnvFile>,
+    /// The files that are put into the folder of the job before each attempt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
+    /// The files that are kept when the job succeeds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
 }
 
 /// A file with variables for a process.
@@ -124,11 +132,13 @@ impl Shell {
             output: OutputSource::default(),
             stdin: None,
             env_files: Vec::new(),
+            inputs: Vec::new(),
+            artifacts: Vec::new(),
         }
     }
 
     pub(super) fn payload(&self, uses: &[&str], secrets: &[JobSecret]) -> String {
-        let Shell { program, env, dir, output, stdin, env_files } = self;
+        let Shell { program, env, dir, output, stdin, env_files, inputs, artifacts } = self;
         let (run, command, shell) = match program {
             Program::Script { text, shell } => (Some(text.clone()), None, shell.clone()),
             Program::Command(words) => (None, Some(words.clone()), Vec::new()),
@@ -145,6 +155,8 @@ impl Shell {
             stdin: stdin.clone(),
             env_files: env_files.clone(),
             secrets: secrets.to_vec(),
+            inputs: inputs.clone(),
+            artifacts: artifacts.clone(),
         };
         serde_json::to_string(&payload).expect("a payload has only string keys")
     }
@@ -185,6 +197,34 @@ impl Shell {
         field::within(self.env_files.len(), limits::ENV_FILES, "action.env_files")?;
         for (at, file) in self.env_files.iter().enumerate() {
             field::filled(&file.path, &format!("action.env_files[{at}].path"))?;
+        }
+        read.extend(self.check_files(names)?);
+        Ok(read)
+    }
+}
+
+impl Shell {
+    fn check_files(&self, names: &KnownNames<'_>) -> Result<Vec<usize>, WorkflowError> {
+        let mut read = Vec::new();
+        field::within(self.artifacts.len(), limits::ARTIFACT_PATTERNS, "action.artifacts")?;
+        for (at, artifact) in self.artifacts.iter().enumerate() {
+            let field = format!("action.artifacts[{at}].glob");
+            field::filled(&artifact.glob, &field)?;
+            crate::files::check_glob(&artifact.glob).or_else(|reason| field::refuse(&field, reason))?;
+            read.extend(field::outputs_read(&artifact.glob, &field, names, Place::Command)?);
+        }
+        field::within(self.inputs.len(), limits::INPUTS, "action.inputs")?;
+        for (at, Input { to, job, path }) in self.inputs.iter().enumerate() {
+            let field = format!("action.inputs[{at}]");
+            let parsed = Input::parse(to, &format!("jobs.{job}/{path}"));
+            parsed.map(|_input| ()).or_else(|reason| field::refuse(&field, reason))?;
+            if self.inputs[..at].iter().any(|other| other.to == *to) {
+                field::refuse(&field, "an earlier entry has the same path")?;
+            }
+            if names.jobs.index(job).is_none() {
+                field::refuse(&field, format!("there is no job `{job}`"))?;
+            }
+            read.extend(field::outputs_read(path, &field, names, Place::Command)?);
         }
         Ok(read)
     }

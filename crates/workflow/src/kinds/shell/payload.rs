@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{EnvFile, KIND, OutputSource};
+use crate::files::{Artifact, Input};
 use crate::kinds::{Summary, SummaryText};
 use crate::secrets::JobSecret;
 use crate::support::{self, Support};
@@ -43,6 +44,12 @@ pub struct Payload {
     /// The secrets that the process gets or that templates read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<JobSecret>,
+    /// The files that are put into the folder before each attempt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
+    /// The files that are kept after a success.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
 }
 
 impl Payload {

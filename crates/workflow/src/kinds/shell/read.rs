@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::files;
 use super::{EnvFile, IfMissing, OutputSource, Program, Shell};
 use crate::expression::Place;
-use crate::key::{Key, ValueType};
+use crate::key::{Key, Table, ValueType};
 use crate::kinds::Action;
 use crate::kinds::read::useless_beside;
 use crate::report::{Finding, Findings};
@@ -14,7 +15,7 @@ use crate::tree::{Entry, Node, Value};
 use crate::{env, expect, limits, support};
 
 /// The keys besides those that choose the action.
-pub(super) const OTHER_KEYS: &[Key] = &[SHELL, ENV, DIR, OUTPUT, STDIN, ENV_FILES];
+pub(super) const OTHER_KEYS: &[Key] = &[SHELL, ENV, DIR, OUTPUT, STDIN, ENV_FILES, INPUTS, ARTIFACTS];
 
 pub(super) const RUN: Key = Key::new("run", &[ValueType::Text], "a script for the shell").elsewhere(&[
     "script",
@@ -50,6 +51,26 @@ const ENV_FILES: Key =
         .support(support::ENV_FILES)
         .elsewhere(&["dotenv", "envfile", "environmentfile"]);
 
+pub(super) const INPUTS: Key =
+    Key::new("inputs", &[ValueType::Values], "artifacts of other jobs that the job gets")
+        .template(Place::Command);
+pub(super) const ARTIFACTS: Key = Key::new(
+    "artifacts",
+    &[ValueType::TextsOrTables(Table::Artifact), ValueType::Text],
+    "patterns of the files that are kept when the job succeeds",
+)
+.template(Place::Command)
+.elsewhere(&["outputfiles", "archive"]);
+pub(super) const GLOB: Key = Key::new("glob", &[ValueType::Text], "the pattern of the files")
+    .template(Place::Command)
+    .elsewhere(&["path", "paths", "pattern", "files"]);
+const REQUIRED: Key =
+    Key::new("required", &[ValueType::Boolean], "whether the attempt fails if no file matches")
+        .default("false");
+
+/// The keys of an item of `artifacts`.
+pub(crate) const ARTIFACT: &[Key] = &[GLOB, REQUIRED];
+
 /// What `[defaults]` says for all jobs of this kind.
 #[derive(Debug, Default)]
 pub(crate) struct Defaults {
@@ -82,6 +103,7 @@ pub(super) fn read<'t>(
 ) -> Option<Action> {
     let (mut script, mut command, mut env) = (None, None, BTreeMap::new());
     let (mut stdin, mut env_files) = (None, Vec::new());
+    let (mut inputs, mut artifacts) = (Vec::new(), Vec::new());
     let mut own = Defaults::default();
     for entry in keys {
         match entry.key.as_ref() {
@@ -90,6 +112,8 @@ pub(super) fn read<'t>(
             "env" => env = env::read(entry, &ENV, templates, findings),
             "stdin" => stdin = read_stdin(entry, templates, findings),
             "env_files" => env_files = read_env_files(entry, findings),
+            "inputs" => inputs = files::read_inputs(entry, templates, findings),
+            "artifacts" => artifacts = files::read_artifacts(entry, templates, findings),
             _ => own.read(entry, templates, findings),
         }
     }
@@ -104,7 +128,7 @@ pub(super) fn read<'t>(
     };
     let dir = own.dir.or_else(|| defaults.dir.clone());
     let output = own.output.or(defaults.output).unwrap_or_default();
-    Some(Action::Shell(Shell { program, env, dir, output, stdin, env_files }))
+    Some(Action::Shell(Shell { program, env, dir, output, stdin, env_files, inputs, artifacts }))
 }
 
 /// A command is executed without a shell, so `shell` beside it is a mistake.
