@@ -2,8 +2,10 @@
 
 mod crontab;
 mod crontab_line;
+mod dagu;
 
 pub use crontab::{CrontabOptions, UserColumn, crontab};
+pub use dagu::{DaguOptions, dagu};
 
 /// What became of a file of another program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -113,6 +113,12 @@ impl RuleError {
     }
 }
 
+/// Checks a cron expression and the name of its zone.
+pub(crate) fn check_cron(cron: &str, timezone: &str) -> Result<(), String> {
+    let checked = Cron::parse(cron).and_then(|_cron| Zone::named(timezone));
+    checked.map(|_zone| ()).map_err(|error| error.reason)
+}
+
 impl Timetable {
     /// Compiles the rule of a schedule.
     ///

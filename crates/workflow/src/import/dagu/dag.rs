@@ -1,0 +1,424 @@
+//! One document of Dagu: a workflow with its jobs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::notes::Notes;
+use super::params::{self, Param};
+use super::references::{has_command, replace, variable_of};
+use super::schedules::{self, Schedule};
+use super::steps::{self, Job, job_field};
+use super::values::{find, items, name_of, pairs, plain_key, quoted, quoted_list, scalar, table, toml_key};
+use super::{DaguOptions, conditions, handlers};
+use crate::tree::{Entry, Node, Value};
+
+/// What is known while a document is read.
+pub(super) struct Reader<'n> {
+    pub(super) document: &'n str,
+    pub(super) notes: &'n mut Notes,
+    /// Comments for the top of the workflow.
+    pub(super) top: Vec<String>,
+    pub(super) params: Vec<Param>,
+    /// The variables of the workflow: name, and value as a template.
+    pub(super) env: Vec<(String, String)>,
+    /// The names of the secrets.
+    pub(super) secrets: Vec<String>,
+    /// Files with variables, for each job with a process.
+    pub(super) env_files: Vec<String>,
+    /// Lines of a script that ends a job without parents if the workflow is not to run.
+    pub(super) guard: Vec<String>,
+}
+
+impl Reader<'_> {
+    /// Notes that an entry is left out. The comment goes to the given lines.
+    pub(super) fn leave_out(&mut self, entry: &Entry<'_>, why: &str, lines: &mut Vec<String>) {
+        let value = self.document.get(entry.node.span.clone()).unwrap_or_default();
+        let value: String = value.lines().next().unwrap_or_default().chars().take(60).collect();
+        let what = format!("`{}: {}`; {why}", entry.key, value.trim());
+        lines.push(self.notes.leave_out(&entry.key_span, what));
+    }
+
+    /// The value of a name that is the same for all jobs, as a part of a template.
+    pub(super) fn known(&self, name: &str) -> Option<String> {
+        if let Some(param) = self.params.iter().find(|param| param.name == name) {
+            return Some(format!("{{{{ params.{} }}}}", param.ours));
+        }
+        if let Some((_, value)) = self.env.iter().find(|(known, _)| known == name) {
+            return Some(value.clone());
+        }
+        match name {
+            "DAG_NAME" => Some("{{ run.workflow }}".to_owned()),
+            "DAG_RUN_ID" | "DAG_REQUEST_ID" => Some("{{ run.id }}".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// A text as a template. Nothing if it has a name that is not known, or a command of the shell.
+    pub(super) fn template(&self, text: &str) -> Option<String> {
+        if has_command(text) || text.contains("{{") {
+            return None;
+        }
+        replace(text, |reference| match reference.path.is_empty() {
+            true => self.known(&reference.name),
+            false => None,
+        })
+    }
+}
+
+/// A workflow.
+pub(super) struct Dag {
+    pub(super) name: String,
+    /// The name that other documents call it by.
+    pub(super) written_name: Option<String>,
+    lines: Vec<String>,
+    schedules: Vec<Schedule>,
+    tags: Vec<String>,
+    params: Vec<Param>,
+    env: Vec<(String, String)>,
+    defaults: Vec<String>,
+    secrets: Vec<String>,
+    jobs: Vec<Job>,
+}
+
+impl Dag {
+    pub(super) fn has_no_jobs(&self) -> bool {
+        self.jobs.iter().all(|job| job.table != "jobs")
+    }
+
+    pub(super) fn read(
+        root: &[Entry<'_>],
+        document: &str,
+        otherwise: &str,
+        names: &mut BTreeSet<String>,
+        notes: &mut Notes,
+    ) -> Dag {
+        let mut reader = Reader {
+            document,
+            notes,
+            top: Vec::new(),
+            params: Vec::new(),
+            env: Vec::new(),
+            secrets: Vec::new(),
+            env_files: Vec::new(),
+            guard: Vec::new(),
+        };
+        let written_name = find(root, &["name"]).and_then(|entry| scalar(&entry.node, document));
+        let name = unused(name_of(written_name.as_deref().unwrap_or(otherwise), otherwise), names);
+        let mut dag = Dag {
+            name,
+            written_name,
+            lines: Vec::new(),
+            schedules: Vec::new(),
+            tags: Vec::new(),
+            params: Vec::new(),
+            env: Vec::new(),
+            defaults: Vec::new(),
+            secrets: Vec::new(),
+            jobs: Vec::new(),
+        };
+        // Parameters and variables first, because everything else may name them.
+        if let Some(params) = find(root, &["params"]) {
+            reader.params = params::read(params, &mut reader);
+        }
+        if let Some(secrets) = find(root, &["secrets"]) {
+            dag.secrets = read_secrets(secrets, &mut reader);
+        }
+        if let Some(env) = find(root, &["env"]) {
+            read_env(env, &mut reader);
+        }
+        for entry in root {
+            dag.top_level(entry, &mut reader);
+        }
+        dag.jobs = steps::read(root, &mut reader);
+        if let Some(on) = find(root, &["handleron", "handlers"]) {
+            handlers::read(on, &mut dag.jobs, &mut reader);
+        }
+        dag.add_variables(&reader);
+        let top = std::mem::take(&mut reader.top);
+        dag.lines.splice(0..0, top);
+        dag.params = reader.params;
+        dag
+    }
+
+    fn top_level(&mut self, entry: &Entry<'_>, reader: &mut Reader<'_>) {
+        let text = scalar(&entry.node, reader.document);
+        match (plain_key(entry).as_str(), text) {
+            ("name" | "params" | "env" | "secrets" | "steps" | "handleron" | "handlers" | "type", _) => (),
+            ("description", Some(text)) => self.lines.push(format!("description = {}", quoted(text.trim()))),
+            ("group", Some(text)) => self.add_tags(&text),
+            ("tags" | "labels", _) => {
+                for item in items(&entry.node) {
+                    let text = scalar(item, reader.document);
+                    text.iter().for_each(|text| self.add_tags(text));
+                    for pair in table(item) {
+                        let value = scalar(&pair.node, reader.document).unwrap_or_default();
+                        self.add_tags(&format!("{}-{value}", pair.key));
+                    }
+                }
+            }
+            ("schedule", _) => self.schedules = schedules::read(entry, reader),
+            ("dotenv", _) => {
+                let files = items(&entry.node).into_iter().filter_map(|item| scalar(item, reader.document));
+                reader.env_files = files.map(|file| format!("?{file}")).collect();
+            }
+            ("timeoutsec", Some(seconds)) if is_number(&seconds) => {
+                if seconds != "0" {
+                    self.lines.push(format!("timeout = \"{seconds}s\""));
+                }
+            }
+            ("queue", Some(text)) => {
+                self.defaults.push(format!("queue = {}", quoted(&name_of(&text, "default"))));
+            }
+            ("workingdir", Some(text)) => match reader.template(&text) {
+                Some(dir) => self.defaults.push(format!("dir = {}", quoted(&dir))),
+                None => {
+                    let mut lines = Vec::new();
+                    reader.leave_out(entry, "write the folder as `dir` under [defaults]", &mut lines);
+                    self.lines.append(&mut lines);
+                }
+            },
+            ("shell", _) => match &entry.node.value {
+                Value::List(_) => {
+                    let words: Vec<String> = items(&entry.node)
+                        .into_iter()
+                        .filter_map(|item| scalar(item, reader.document))
+                        .collect();
+                    self.defaults.push(format!("shell = {}", quoted_list(&words)));
+                }
+                Value::Text(text) => self.defaults.push(format!("shell = {}", quoted(text))),
+                Value::Integer(_)
+                | Value::Number(_)
+                | Value::Boolean(_)
+                | Value::Date(_)
+                | Value::Null
+                | Value::Broken
+                | Value::Table(_) => (),
+            },
+            ("preconditions" | "precondition", _) => {
+                for condition in conditions::of_node(&entry.node, reader.document) {
+                    reader.guard.push(condition.guard());
+                }
+            }
+            // A schedule starts no run while an earlier one is unfinished.
+            ("maxactiveruns", Some(text)) if text == "1" => (),
+            (key, _) => {
+                let why = advice(key);
+                let mut lines = Vec::new();
+                reader.leave_out(entry, why, &mut lines);
+                self.lines.append(&mut lines);
+            }
+        }
+    }
+
+    fn add_tags(&mut self, text: &str) {
+        for word in text.split([',', ' ']).filter(|word| !word.trim().is_empty()) {
+            let tag = name_of(word, "tag");
+            if !self.tags.contains(&tag) && self.tags.len() < crate::limits::TAGS {
+                self.tags.push(tag);
+            }
+        }
+    }
+
+    /// Variables that scripts name: parameters, and what Dagu sets in every step.
+    fn add_variables(&mut self, reader: &Reader<'_>) {
+        let named: BTreeSet<String> =
+            self.jobs.iter().flat_map(|job| job.variables.iter().cloned()).collect();
+        for param in &reader.params {
+            let variable = variable_of(&param.name);
+            if named.contains(&variable) && reader.env.iter().all(|(name, _)| *name != variable) {
+                self.env.push((variable, format!("{{{{ params.{} }}}}", param.ours)));
+            }
+        }
+        for name in ["DAG_NAME", "DAG_RUN_ID", "DAG_REQUEST_ID"] {
+            if named.contains(name) {
+                self.env.extend(reader.known(name).map(|value| (name.to_owned(), value)));
+            }
+        }
+        self.env.extend(reader.env.iter().cloned());
+    }
+
+    /// The file, with these workflows for its jobs to call.
+    pub(super) fn to_toml(&self, others: &[Dag], options: &DaguOptions) -> String {
+        let mut lines =
+            vec!["# Made from a file of Dagu.".to_owned(), format!("name = {}", quoted(&self.name))];
+        lines.extend(self.lines.iter().cloned());
+        if !self.tags.is_empty() {
+            lines.push(format!("tags = {}", quoted_list(&self.tags)));
+        }
+        lines.extend(self.secrets.iter().cloned());
+        self.tables("", &mut lines);
+        for (index, schedule) in self.schedules.iter().enumerate() {
+            lines.extend(schedule.lines(index, &options.timezone));
+        }
+        let calls: BTreeMap<&str, &str> = others
+            .iter()
+            .filter_map(|other| Some((other.written_name.as_deref()?, other.name.as_str())))
+            .collect();
+        self.job_tables("", &calls, &mut lines);
+        for other in others {
+            let prefix = format!("workflows.{}.", toml_key(&other.name));
+            lines.push(format!("[{}]", prefix.trim_end_matches('.')));
+            lines.extend(other.lines.iter().cloned());
+            other.tables(&prefix, &mut lines);
+            let outputs: Vec<String> = other
+                .jobs
+                .iter()
+                .filter_map(|job| {
+                    let name = job.output.as_ref()?;
+                    Some(format!("{} = {}", variable_of(name), quoted(&job_field(&job.name, "output"))))
+                })
+                .collect();
+            if !outputs.is_empty() {
+                lines.push(format!("[{prefix}outputs]"));
+                lines.extend(outputs);
+            }
+            other.job_tables(&prefix, &calls, &mut lines);
+        }
+        lines.join("\n")
+    }
+
+    fn tables(&self, prefix: &str, lines: &mut Vec<String>) {
+        if !self.params.is_empty() {
+            lines.push(format!("[{prefix}params]"));
+            lines.extend(self.params.iter().map(Param::line));
+        }
+        if !self.env.is_empty() {
+            lines.push(format!("[{prefix}env]"));
+            lines.extend(self.env.iter().map(|(name, value)| format!("{name} = {}", quoted(value))));
+        }
+        if !self.defaults.is_empty() {
+            lines.push(format!("[{prefix}defaults]"));
+            lines.extend(self.defaults.iter().cloned());
+        }
+    }
+
+    fn job_tables(&self, prefix: &str, calls: &BTreeMap<&str, &str>, lines: &mut Vec<String>) {
+        for job in &self.jobs {
+            lines.push(format!("[{prefix}{}.{}]", job.table, toml_key(&job.name)));
+            lines.extend(job.lines.iter().cloned());
+            if let Some(called) = &job.calls {
+                let ours =
+                    calls.get(called.as_str()).map_or_else(|| registered(called), |name| (*name).to_owned());
+                lines.push(format!("workflow = {}", quoted(&ours)));
+            }
+        }
+    }
+}
+
+/// The name under which a file of Dagu is registered after its import.
+fn registered(called: &str) -> String {
+    let file = called.rsplit('/').next().unwrap_or(called);
+    name_of(file.trim_end_matches(".yaml").trim_end_matches(".yml"), "workflow")
+}
+
+fn unused(name: String, names: &mut BTreeSet<String>) -> String {
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let free =
+        std::iter::once(name.clone()).chain(numbered).find(|name| !names.contains(name)).unwrap_or(name);
+    names.insert(free.clone());
+    free
+}
+
+pub(super) fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.len() < 10 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn read_env(entry: &Entry<'_>, reader: &mut Reader<'_>) {
+    let mut added: Vec<(String, String)> = Vec::new();
+    let written =
+        pairs(&entry.node).into_iter().map(|pair| (pair.key.to_string(), &pair.node, &pair.key_span));
+    let texts = items(&entry.node).into_iter().filter_map(|item| match &item.value {
+        Value::Text(text) => text.split_once('=').map(|(name, _)| (name.trim().to_owned(), item, &item.span)),
+        Value::Integer(_)
+        | Value::Number(_)
+        | Value::Boolean(_)
+        | Value::Date(_)
+        | Value::Null
+        | Value::Broken
+        | Value::List(_)
+        | Value::Table(_) => None,
+    });
+    let all: Vec<(String, &Node<'_>, _)> = written.chain(texts).collect();
+    for (name, node, span) in all {
+        let text = match &node.value {
+            Value::Text(text) if text.starts_with(&format!("{name}=")) => text[name.len() + 1..].to_owned(),
+            Value::Text(_)
+            | Value::Integer(_)
+            | Value::Number(_)
+            | Value::Boolean(_)
+            | Value::Date(_)
+            | Value::Null
+            | Value::Broken
+            | Value::List(_)
+            | Value::Table(_) => scalar(node, reader.document).unwrap_or_default(),
+        };
+        let name = name.trim().to_owned();
+        if variable_of(&name) != name || name.starts_with("WINDLASS_") {
+            continue;
+        }
+        match reader.template(&text) {
+            Some(value) => {
+                added.retain(|(known, _)| *known != name);
+                reader.env.retain(|(known, _)| *known != name);
+                added.push((name.clone(), value.clone()));
+                reader.env.push((name, value));
+            }
+            None => {
+                let what = format!(
+                    "the variable `{name}` is computed: `{text}`; set it in the scripts that read it"
+                );
+                let comment = reader.notes.leave_out(span, what);
+                reader.top.push(comment);
+            }
+        }
+    }
+}
+
+fn read_secrets(entry: &Entry<'_>, reader: &mut Reader<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for item in items(&entry.node) {
+        let text =
+            |keys: &[&str]| find(table(item), keys).and_then(|field| scalar(&field.node, reader.document));
+        let (name, provider, key) = (text(&["name"]), text(&["provider"]), text(&["key", "path"]));
+        let source = match (provider.as_deref(), &key) {
+            (Some("env"), Some(key)) => Some(format!("{{ env = {} }}", quoted(key))),
+            (Some("file"), Some(key)) => Some(format!("{{ file = {} }}", quoted(key))),
+            _ => None,
+        };
+        match (name, source) {
+            (Some(name), Some(source)) => {
+                lines.push(format!("{name} = {source}"));
+                reader.secrets.push(name);
+            }
+            (name, _) => {
+                let what = format!(
+                    "the secret `{}` of provider `{}`; write it under [secrets] with `command`",
+                    name.unwrap_or_default(),
+                    provider.unwrap_or_default()
+                );
+                let comment = reader.notes.leave_out(&item.span, what);
+                reader.top.push(comment);
+            }
+        }
+    }
+    if lines.is_empty() { lines } else { [vec!["[secrets]".to_owned()], lines].concat() }
+}
+
+/// What a person can do about a key that is left out.
+fn advice(key: &str) -> &'static str {
+    match key {
+        "mailon" | "smtp" | "errormail" | "infomail" | "waitmail" => {
+            "no mail is sent; write a job under [on_failure] or [on_success] that does"
+        }
+        "histretentiondays" | "histretentionruns" => "`serve` and `db prune` have the age of old runs",
+        "logdir" | "logoutput" | "maxoutputsize" => "lines of output are in the database",
+        "maxactiveruns" => "`overlap` of a schedule says what happens while a run is unfinished",
+        "maxactivesteps" => "`windlass queue limit` limits how many jobs run at a time",
+        "workerselector" => "write what a worker must have as `requires` under [defaults]",
+        "container" | "docker" | "registryauths" => "start the container in the scripts: docker run",
+        "ssh" => "write `ssh` in the scripts",
+        "delaysec" | "restartwaitsec" => "write a job with `sleep` at the beginning",
+        "skipifsuccessful" => "a schedule starts every occurrence",
+        "maxcleanuptimesec" => "`timeout` of the jobs under [on_failure] and [finally]",
+        _ => "there is no equivalent",
+    }
+}
