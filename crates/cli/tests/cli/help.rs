@@ -83,7 +83,7 @@ fn parts(help: &str) -> Vec<String> {
 fn every_subcommand_explains_each_argument() {
     let bench = Bench::new();
     let mut seen = 0;
-    for verb in ["queue", "schedule", "workflows", "db"] {
+    for verb in ["queue", "schedule", "workflows", "db", "import"] {
         for part in parts(&bench.windlass(&[verb, "--help"]).code(0).stdout) {
             let outcome = bench.windlass(&[verb, &part, "--help"]);
             let help = &outcome.code(0).stdout;

@@ -72,3 +72,53 @@ fn a_crontab_becomes_a_folder_of_workflows() {
     let single = ["import", "crontab", "single", "--system", "--timezone", "UTC"];
     bench.windlass(&single).code(0).says(&["name = \"a\""]).tells(&["line 1: the user root"]);
 }
+
+const DAGU: &str = "\
+name: etl
+params: 2026 MODE=full
+schedule: \"0 2 * * *\"
+logDir: /var/log/etl
+steps:
+  - name: load
+    command: load $1
+    output: ROWS
+  - name: report
+    command: echo \"$MODE ${ROWS}\"
+    depends: load
+    signalOnStop: SIGINT
+";
+
+#[test]
+fn a_file_of_dagu_becomes_a_workflow() {
+    let bench = Bench::new();
+    bench.write("etl.yaml", DAGU);
+    let import = ["import", "dagu", "etl.yaml", "--timezone", "Europe/Berlin"];
+    let outcome = bench.windlass(&import);
+    outcome.code(0).tells(&["line 4: `logDir: /var/log/etl`", "line 12: `signalOnStop: SIGINT`"]);
+    assert!(!outcome.stdout.contains("line 4"), "only the file is data");
+    let to = [&import[..], &["--to", "etl.toml"]].concat();
+    bench.windlass(&to).code(0).tells(&["written: etl.toml"]);
+    let text = fs::read_to_string(bench.path("etl.toml")).unwrap();
+    assert_eq!(text, outcome.stdout);
+    assert!(text.contains("[jobs.report]\n# Not carried over: `signalOnStop: SIGINT`"), "{text}");
+    assert!(text.contains("timezone = \"Europe/Berlin\""), "{text}");
+    bench.windlass(&["validate", "etl.toml"]).code(0);
+    bench.windlass(&to).fails(2, &["etl.toml exists already", "nothing was written"]);
+    let strict = [&import[..], &["--strict"]].concat();
+    let outcome = bench.windlass(&strict);
+    outcome.code(2).tells(&["2 things were left out"]);
+    assert_eq!(outcome.stdout, text, "the file is printed all the same");
+}
+
+#[test]
+fn what_is_no_file_of_dagu_is_refused_with_its_place() {
+    let bench = Bench::new();
+    bench.write("broken.yaml", "steps:\n  - name: a\n    command: echo \"a: b\"\n");
+    bench.windlass(&["import", "dagu", "broken.yaml"]).fails(2, &["broken.yaml:3:20", "not valid YAML"]);
+    bench.write("later.yaml", "steps:\n  - echo a\n---\nsteps: [\n");
+    bench.windlass(&["import", "dagu", "later.yaml"]).fails(2, &["later.yaml:4:", "not valid YAML"]);
+    bench.write("other.yaml", "services:\n  db: {}\n");
+    let refused = bench.windlass(&["import", "dagu", "other.yaml", "--to", "other.toml"]);
+    refused.fails(2, &["other.yaml:1:1", "the file has no steps", "a list `steps`"]);
+    assert!(!bench.path("other.toml").exists());
+}

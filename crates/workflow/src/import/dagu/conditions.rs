@@ -1,6 +1,6 @@
 //! `preconditions` of Dagu: commands, and values with what they must be.
 
-use super::references::{for_script, has_command, references};
+use super::references::{has_command, references};
 use super::values::{find, items, quoted, scalar, shell_word};
 use crate::tree::{Node, Value};
 
@@ -72,7 +72,7 @@ impl Condition {
     }
 
     /// A line of a script that ends it if the condition does not hold.
-    pub(super) fn guard(&self) -> String {
+    pub(super) fn guard(&self, for_script: impl Fn(&str) -> String) -> String {
         let condition = for_script(self.condition.trim());
         let test = match &self.expected {
             None => format!("{{ {condition}; }}"),
@@ -125,10 +125,13 @@ mod tests {
         assert_eq!(expression("${MODE}", Some("re:f.*")), None);
         assert_eq!(expression("$OTHER", Some("x")), None);
         assert_eq!(expression("$MODE", None), None);
-        assert_eq!(condition("test -f x", None).guard(), "{ test -f x; } || exit 99");
-        assert_eq!(condition("`date +%d`", Some("01")).guard(), "[ \"`date +%d`\" = 01 ] || exit 99");
+        assert_eq!(condition("test -f x", None).guard(str::to_owned), "{ test -f x; } || exit 99");
         assert_eq!(
-            condition("$A", Some("re:^x")).guard(),
+            condition("`date +%d`", Some("01")).guard(str::to_owned),
+            "[ \"`date +%d`\" = 01 ] || exit 99"
+        );
+        assert_eq!(
+            condition("$A", Some("re:^x")).guard(str::to_owned),
             "printf '%s' \"$A\" | grep -Eq -- '^x' || exit 99"
         );
     }

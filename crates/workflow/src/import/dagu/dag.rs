@@ -1,15 +1,17 @@
 //! One document of Dagu: a workflow with its jobs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::calls::Call;
+use super::job::Job;
 use super::notes::Notes;
 use super::params::{self, Param};
-use super::references::{has_command, replace, variable_of};
+use super::references::{Reference, for_script, has_command, replace, variable_of};
 use super::schedules::{self, Schedule};
-use super::steps::{self, Job, job_field};
-use super::values::{find, items, name_of, pairs, plain_key, quoted, quoted_list, scalar, table, toml_key};
-use super::{DaguOptions, conditions, handlers};
-use crate::tree::{Entry, Node, Value};
+use super::steps;
+use super::values::{find, items, name_of, plain_key, quoted, quoted_list, scalar, table};
+use super::{conditions, environment, handlers};
+use crate::tree::Entry;
 
 /// What is known while a document is read.
 pub(super) struct Reader<'n> {
@@ -52,6 +54,11 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether the name stands for something that is the same for all jobs.
+    pub(super) fn is_known(&self, reference: &Reference) -> bool {
+        reference.path.is_empty() && self.known(&reference.name).is_some()
+    }
+
     /// A text as a template. Nothing if it has a name that is not known, or a command of the shell.
     pub(super) fn template(&self, text: &str) -> Option<String> {
         if has_command(text) || text.contains("{{") {
@@ -69,25 +76,22 @@ pub(super) struct Dag {
     pub(super) name: String,
     /// The name that other documents call it by.
     pub(super) written_name: Option<String>,
-    lines: Vec<String>,
-    schedules: Vec<Schedule>,
-    tags: Vec<String>,
-    params: Vec<Param>,
-    env: Vec<(String, String)>,
-    defaults: Vec<String>,
-    secrets: Vec<String>,
-    jobs: Vec<Job>,
+    pub(super) lines: Vec<String>,
+    pub(super) schedules: Vec<Schedule>,
+    pub(super) tags: Vec<String>,
+    pub(super) params: Vec<Param>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) defaults: Vec<String>,
+    pub(super) secrets: Vec<String>,
+    pub(super) jobs: Vec<Job>,
 }
 
 impl Dag {
-    pub(super) fn has_no_jobs(&self) -> bool {
-        self.jobs.iter().all(|job| job.table != "jobs")
-    }
-
     pub(super) fn read(
         root: &[Entry<'_>],
         document: &str,
         otherwise: &str,
+        calls: &[Call],
         names: &mut BTreeSet<String>,
         notes: &mut Notes,
     ) -> Dag {
@@ -119,11 +123,20 @@ impl Dag {
         if let Some(params) = find(root, &["params"]) {
             reader.params = params::read(params, &mut reader);
         }
+        let callers = calls.iter().filter(|call| Some(&call.workflow) == dag.written_name.as_ref());
+        for (given, named) in params::add_given(callers.flat_map(|call| &call.params), &mut reader.params) {
+            let what = format!(
+                "the parameter `{named}` is given as `{given}`; write `{named}` in `params` of the caller"
+            );
+            let span = root.first().map_or(0..0, |entry| entry.key_span.clone());
+            let comment = reader.notes.leave_out(&span, what);
+            reader.top.push(comment);
+        }
         if let Some(secrets) = find(root, &["secrets"]) {
-            dag.secrets = read_secrets(secrets, &mut reader);
+            dag.secrets = environment::secrets(secrets, &mut reader);
         }
         if let Some(env) = find(root, &["env"]) {
-            read_env(env, &mut reader);
+            environment::variables(env, &mut reader);
         }
         for entry in root {
             dag.top_level(entry, &mut reader);
@@ -176,26 +189,21 @@ impl Dag {
                     self.lines.append(&mut lines);
                 }
             },
-            ("shell", _) => match &entry.node.value {
-                Value::List(_) => {
+            ("shell", text) => match text {
+                Some(text) => self.defaults.push(format!("shell = {}", quoted(&text))),
+                None => {
                     let words: Vec<String> = items(&entry.node)
                         .into_iter()
                         .filter_map(|item| scalar(item, reader.document))
                         .collect();
                     self.defaults.push(format!("shell = {}", quoted_list(&words)));
                 }
-                Value::Text(text) => self.defaults.push(format!("shell = {}", quoted(text))),
-                Value::Integer(_)
-                | Value::Number(_)
-                | Value::Boolean(_)
-                | Value::Date(_)
-                | Value::Null
-                | Value::Broken
-                | Value::Table(_) => (),
             },
             ("preconditions" | "precondition", _) => {
                 for condition in conditions::of_node(&entry.node, reader.document) {
-                    reader.guard.push(condition.guard());
+                    reader.guard.push(
+                        condition.guard(|text| for_script(text, |reference| reader.is_known(reference))),
+                    );
                 }
             }
             // A schedule starts no run while an earlier one is unfinished.
@@ -235,79 +243,6 @@ impl Dag {
         }
         self.env.extend(reader.env.iter().cloned());
     }
-
-    /// The file, with these workflows for its jobs to call.
-    pub(super) fn to_toml(&self, others: &[Dag], options: &DaguOptions) -> String {
-        let mut lines =
-            vec!["# Made from a file of Dagu.".to_owned(), format!("name = {}", quoted(&self.name))];
-        lines.extend(self.lines.iter().cloned());
-        if !self.tags.is_empty() {
-            lines.push(format!("tags = {}", quoted_list(&self.tags)));
-        }
-        lines.extend(self.secrets.iter().cloned());
-        self.tables("", &mut lines);
-        for (index, schedule) in self.schedules.iter().enumerate() {
-            lines.extend(schedule.lines(index, &options.timezone));
-        }
-        let calls: BTreeMap<&str, &str> = others
-            .iter()
-            .filter_map(|other| Some((other.written_name.as_deref()?, other.name.as_str())))
-            .collect();
-        self.job_tables("", &calls, &mut lines);
-        for other in others {
-            let prefix = format!("workflows.{}.", toml_key(&other.name));
-            lines.push(format!("[{}]", prefix.trim_end_matches('.')));
-            lines.extend(other.lines.iter().cloned());
-            other.tables(&prefix, &mut lines);
-            let outputs: Vec<String> = other
-                .jobs
-                .iter()
-                .filter_map(|job| {
-                    let name = job.output.as_ref()?;
-                    Some(format!("{} = {}", variable_of(name), quoted(&job_field(&job.name, "output"))))
-                })
-                .collect();
-            if !outputs.is_empty() {
-                lines.push(format!("[{prefix}outputs]"));
-                lines.extend(outputs);
-            }
-            other.job_tables(&prefix, &calls, &mut lines);
-        }
-        lines.join("\n")
-    }
-
-    fn tables(&self, prefix: &str, lines: &mut Vec<String>) {
-        if !self.params.is_empty() {
-            lines.push(format!("[{prefix}params]"));
-            lines.extend(self.params.iter().map(Param::line));
-        }
-        if !self.env.is_empty() {
-            lines.push(format!("[{prefix}env]"));
-            lines.extend(self.env.iter().map(|(name, value)| format!("{name} = {}", quoted(value))));
-        }
-        if !self.defaults.is_empty() {
-            lines.push(format!("[{prefix}defaults]"));
-            lines.extend(self.defaults.iter().cloned());
-        }
-    }
-
-    fn job_tables(&self, prefix: &str, calls: &BTreeMap<&str, &str>, lines: &mut Vec<String>) {
-        for job in &self.jobs {
-            lines.push(format!("[{prefix}{}.{}]", job.table, toml_key(&job.name)));
-            lines.extend(job.lines.iter().cloned());
-            if let Some(called) = &job.calls {
-                let ours =
-                    calls.get(called.as_str()).map_or_else(|| registered(called), |name| (*name).to_owned());
-                lines.push(format!("workflow = {}", quoted(&ours)));
-            }
-        }
-    }
-}
-
-/// The name under which a file of Dagu is registered after its import.
-fn registered(called: &str) -> String {
-    let file = called.rsplit('/').next().unwrap_or(called);
-    name_of(file.trim_end_matches(".yaml").trim_end_matches(".yml"), "workflow")
 }
 
 fn unused(name: String, names: &mut BTreeSet<String>) -> String {
@@ -320,87 +255,6 @@ fn unused(name: String, names: &mut BTreeSet<String>) -> String {
 
 pub(super) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.len() < 10 && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn read_env(entry: &Entry<'_>, reader: &mut Reader<'_>) {
-    let mut added: Vec<(String, String)> = Vec::new();
-    let written =
-        pairs(&entry.node).into_iter().map(|pair| (pair.key.to_string(), &pair.node, &pair.key_span));
-    let texts = items(&entry.node).into_iter().filter_map(|item| match &item.value {
-        Value::Text(text) => text.split_once('=').map(|(name, _)| (name.trim().to_owned(), item, &item.span)),
-        Value::Integer(_)
-        | Value::Number(_)
-        | Value::Boolean(_)
-        | Value::Date(_)
-        | Value::Null
-        | Value::Broken
-        | Value::List(_)
-        | Value::Table(_) => None,
-    });
-    let all: Vec<(String, &Node<'_>, _)> = written.chain(texts).collect();
-    for (name, node, span) in all {
-        let text = match &node.value {
-            Value::Text(text) if text.starts_with(&format!("{name}=")) => text[name.len() + 1..].to_owned(),
-            Value::Text(_)
-            | Value::Integer(_)
-            | Value::Number(_)
-            | Value::Boolean(_)
-            | Value::Date(_)
-            | Value::Null
-            | Value::Broken
-            | Value::List(_)
-            | Value::Table(_) => scalar(node, reader.document).unwrap_or_default(),
-        };
-        let name = name.trim().to_owned();
-        if variable_of(&name) != name || name.starts_with("WINDLASS_") {
-            continue;
-        }
-        match reader.template(&text) {
-            Some(value) => {
-                added.retain(|(known, _)| *known != name);
-                reader.env.retain(|(known, _)| *known != name);
-                added.push((name.clone(), value.clone()));
-                reader.env.push((name, value));
-            }
-            None => {
-                let what = format!(
-                    "the variable `{name}` is computed: `{text}`; set it in the scripts that read it"
-                );
-                let comment = reader.notes.leave_out(span, what);
-                reader.top.push(comment);
-            }
-        }
-    }
-}
-
-fn read_secrets(entry: &Entry<'_>, reader: &mut Reader<'_>) -> Vec<String> {
-    let mut lines = Vec::new();
-    for item in items(&entry.node) {
-        let text =
-            |keys: &[&str]| find(table(item), keys).and_then(|field| scalar(&field.node, reader.document));
-        let (name, provider, key) = (text(&["name"]), text(&["provider"]), text(&["key", "path"]));
-        let source = match (provider.as_deref(), &key) {
-            (Some("env"), Some(key)) => Some(format!("{{ env = {} }}", quoted(key))),
-            (Some("file"), Some(key)) => Some(format!("{{ file = {} }}", quoted(key))),
-            _ => None,
-        };
-        match (name, source) {
-            (Some(name), Some(source)) => {
-                lines.push(format!("{name} = {source}"));
-                reader.secrets.push(name);
-            }
-            (name, _) => {
-                let what = format!(
-                    "the secret `{}` of provider `{}`; write it under [secrets] with `command`",
-                    name.unwrap_or_default(),
-                    provider.unwrap_or_default()
-                );
-                let comment = reader.notes.leave_out(&item.span, what);
-                reader.top.push(comment);
-            }
-        }
-    }
-    if lines.is_empty() { lines } else { [vec!["[secrets]".to_owned()], lines].concat() }
 }
 
 /// What a person can do about a key that is left out.

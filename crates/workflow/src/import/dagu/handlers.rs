@@ -1,7 +1,8 @@
 //! `handlerOn` of Dagu: jobs for the end of a run.
 
 use super::dag::Reader;
-use super::steps::{self, Job};
+use super::job::Job;
+use super::steps;
 use super::values::plain_key;
 use crate::tree::{Entry, Value};
 

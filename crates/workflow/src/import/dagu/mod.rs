@@ -4,24 +4,35 @@
 //! parameters and outputs become variables of the same name. What has no equivalent becomes a comment in its place.
 
 mod actions;
+mod calls;
 mod conditions;
 mod dag;
+mod environment;
 mod handlers;
+mod http;
+mod job;
 mod notes;
 mod params;
 mod references;
 mod schedules;
+mod script;
+mod settings;
 mod steps;
 mod values;
+mod write;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::{Imported, ImportedWorkflow};
-use crate::report::{Findings, Report, Severity};
+use crate::report::{Finding, Findings, Report};
 use crate::source::{Format, Source};
 use crate::{format_toml, parse, tree};
 use dag::Dag;
 use notes::Notes;
+
+/// The most documents that a file can have.
+const DOCUMENTS: usize = 100;
 
 /// What a file of Dagu does not say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,51 +48,66 @@ pub struct DaguOptions {
 /// # Errors
 /// The file is no YAML, or has no steps, or what was made of it is not valid.
 pub fn dagu(path: &str, text: &str, options: &DaguOptions) -> Result<Imported, Report> {
-    let documents = documents(text);
-    let mut notes = Notes::default();
+    let mut notes = Notes::new(text);
     let mut names = BTreeSet::new();
-    let mut dags = Vec::with_capacity(documents.len());
-    for (index, (first_line, document)) in documents.iter().enumerate() {
-        let source = Source::new(format!("{path}.yaml"), document.clone().into_bytes())?;
+    let mut dags: Vec<Dag> = Vec::new();
+    for (index, document) in documents(path, text)?.iter().enumerate() {
         let mut findings = Findings::default();
-        let root = tree::read_text(&source.text, Format::Yaml, &mut findings);
+        let root = tree::read_text(document, Format::Yaml, &mut findings);
         let Some(root) = root.filter(|_| findings.is_empty()) else {
-            return Err(Report::of_source(&source, Severity::Error, findings));
+            return Err(Report::new(path, document, findings));
         };
-        notes.begin(document, *first_line);
+        if index == 0
+            && values::find(&root, &["steps"]).is_none_or(|steps| values::items(&steps.node).is_empty())
+        {
+            return Err(without_steps(path, document, &root));
+        }
         let name = if index == 0 { options.name.clone() } else { format!("{}-{}", options.name, index + 1) };
-        dags.push(Dag::read(&root, document, &name, &mut names, &mut notes));
+        let calls =
+            dags.iter().flat_map(|dag| &dag.jobs).filter_map(|job| job.calls.clone()).collect::<Vec<_>>();
+        dags.push(Dag::read(&root, document, &name, &calls, &mut names, &mut notes));
     }
     let (first, others) = dags.split_first().ok_or_else(|| refuse(path, "the file is empty"))?;
-    if first.has_no_jobs() {
-        return Err(refuse(path, "the file has no steps"));
-    }
-    let text = first.to_toml(others, options);
-    let source = Source::new(format!("{}.toml", first.name), text.clone().into_bytes())?;
-    let checked = parse(&source).and_then(|_workflow| format_toml(&source));
-    let text = checked?;
+    let text = write::workflow(first, others, options);
+    let source = Source::new(format!("{}.toml", first.name), text.into_bytes())?;
+    let text = parse(&source).and_then(|_workflow| format_toml(&source))?;
     let workflow = ImportedWorkflow { name: first.name.clone(), text };
     Ok(Imported { workflows: vec![workflow], left_out: notes.into_lines() })
 }
 
+const EXPECTED: &str = "name a file of Dagu: YAML with a list `steps`";
+
 fn refuse(path: &str, message: &str) -> Report {
-    Report::of_one(path, "", crate::report::Finding::without_position(message))
+    Report::of_one(path, "", Finding::without_position(message).help(EXPECTED))
 }
 
-/// The documents of a file with the numbers of their first lines. Documents without content are left out.
-fn documents(text: &str) -> Vec<(usize, String)> {
-    let mut documents: Vec<(usize, String)> = vec![(1, String::new())];
-    for (index, line) in text.lines().enumerate() {
+/// The error is at the first key.
+fn without_steps(path: &str, document: &str, root: &[tree::Entry<'_>]) -> Report {
+    let span = root.first().map_or(0..0, |entry| entry.key_span.clone());
+    Report::of_one(path, document, Finding::new(span, "the file has no steps").help(EXPECTED))
+}
+
+/// The documents of a file, without those that have no content. In each, everything before it is blank, so that its
+/// positions are those of the file.
+fn documents(path: &str, text: &str) -> Result<Vec<String>, Report> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
         if line.trim_end() == "---" {
-            documents.push((index + 2, String::new()));
-        } else if let Some((_, document)) = documents.last_mut() {
-            document.push_str(line);
-            document.push('\n');
+            ranges.push(start..at);
+            start = end;
         }
+        at = end;
     }
-    let has_content = |document: &str| {
-        document.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
-    };
-    documents.retain(|(_, document)| has_content(document));
-    documents
+    ranges.push(start..at);
+    let is_content = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    ranges.retain(|range| text[range.clone()].lines().any(is_content));
+    if ranges.len() > DOCUMENTS {
+        let message = format!("the file has {} documents; the limit is {DOCUMENTS}", ranges.len());
+        return Err(refuse(path, &message));
+    }
+    let blank =
+        |text: &str| text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect::<String>();
+    Ok(ranges.into_iter().map(|range| blank(&text[..range.start]) + &text[range]).collect())
 }

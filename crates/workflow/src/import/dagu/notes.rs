@@ -3,26 +3,24 @@
 use crate::report::Span;
 
 /// The notes of a file so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Notes {
-    /// The line of the file at which the present document begins.
-    first_line: usize,
-    /// The byte at which each line of the document begins.
+    /// The byte at which each line of the file begins.
     starts: Vec<usize>,
     lines: Vec<(usize, String)>,
 }
 
 impl Notes {
-    /// From here on, positions are those of another document of the file.
-    pub(super) fn begin(&mut self, document: &str, first_line: usize) {
-        self.first_line = first_line;
-        self.starts = std::iter::once(0).chain(document.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    /// No notes on this text.
+    pub(super) fn new(text: &str) -> Notes {
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Notes { starts, lines: Vec::new() }
     }
 
     /// Notes that something is left out. Returns the comment for its place.
     pub(super) fn leave_out(&mut self, span: &Span, what: impl AsRef<str>) -> String {
         let what = what.as_ref().split_whitespace().collect::<Vec<_>>().join(" ");
-        let line = self.first_line + self.starts.partition_point(|start| *start <= span.start).max(1) - 1;
+        let line = self.starts.partition_point(|start| *start <= span.start).max(1);
         self.lines.push((line, format!("line {line}: {what}")));
         format!("# Not carried over: {what}")
     }

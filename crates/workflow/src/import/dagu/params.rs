@@ -57,6 +57,30 @@ pub(super) fn read(entry: &Entry<'_>, reader: &mut Reader<'_>) -> Vec<Param> {
     params
 }
 
+/// Adds the parameters that callers give and the workflow does not name. Returns those given by the position of a parameter
+/// that has a name.
+pub(super) fn add_given<'c>(
+    given: impl Iterator<Item = &'c String>,
+    params: &mut Vec<Param>,
+) -> Vec<(&'c str, String)> {
+    let mut misplaced = Vec::new();
+    let written = params.len();
+    for name in given {
+        let place = name.strip_prefix('p').filter(|place| place.starts_with(|c: char| c.is_ascii_digit()));
+        let param = Param::new(place.unwrap_or(name), Some(String::new()));
+        if params.iter().any(|known| known.ours == param.ours) {
+            continue;
+        }
+        let index =
+            place.and_then(|place| place.parse::<usize>().ok()).and_then(|place| place.checked_sub(1));
+        if let Some(named) = index.filter(|index| *index < written).and_then(|index| params.get(index)) {
+            misplaced.push((name.as_str(), named.ours.clone()));
+        }
+        params.push(param);
+    }
+    misplaced
+}
+
 type Written = (Option<String>, Option<String>, Option<String>);
 
 fn written(node: &Node<'_>, document: &str) -> Vec<Written> {

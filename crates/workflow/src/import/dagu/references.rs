@@ -61,7 +61,13 @@ pub(super) fn references(text: &str) -> Vec<Reference> {
         // Fields have names of their own; `${A:-b}` and the like belong to the shell.
         let is_reference = parts.iter().all(is_name) && (parts.len() > 1 || !parts[0].contains('-'));
         if is_reference && !escaped {
-            let mut parts = parts.into_iter().map(str::to_owned);
+            // Newer versions say what the name is one of.
+            let scope = match parts.first() {
+                Some(&("params" | "env" | "steps" | "secrets")) => 1,
+                Some(_) | None => 0,
+            };
+            let skipped = if parts.len() > scope { scope } else { 0 };
+            let mut parts = parts.into_iter().skip(skipped).map(str::to_owned);
             found.push(Reference {
                 range: start..end,
                 name: parts.next().unwrap_or_default(),
@@ -91,16 +97,33 @@ pub(super) fn has_command(text: &str) -> bool {
     text.contains('`') || text.contains("$(")
 }
 
-/// A text for a script: names that a variable can't have are replaced by those of their variables.
-pub(super) fn for_script(text: &str) -> String {
+/// A text for a script: known names that a variable can't have are replaced by those of their variables.
+pub(super) fn for_script(text: &str, is_known: impl Fn(&Reference) -> bool) -> String {
     let with = |reference: &Reference| {
-        let is_plain = reference.path.is_empty() && variable_of(&reference.name) == reference.name;
-        Some(match is_plain {
-            true => text[reference.range.clone()].to_owned(),
-            false => format!("${{{}}}", reference.variable()),
+        let written = &text[reference.range.clone()];
+        let variable = reference.variable();
+        let is_plain = written == format!("${variable}") || written == format!("${{{variable}}}");
+        Some(match is_plain || !is_known(reference) {
+            true => written.to_owned(),
+            false => format!("${{{variable}}}"),
         })
     };
     replace(text, with).unwrap_or_else(|| text.to_owned())
+}
+
+/// Whether the byte of a script is between single quotes.
+pub(super) fn is_quoted(text: &str, at: usize) -> bool {
+    let (mut quote, mut is_escaped) = (None, false);
+    for byte in text.bytes().take(at) {
+        match (quote, byte) {
+            (_, _) if is_escaped => is_escaped = false,
+            (None | Some(b'"'), b'\\') => is_escaped = true,
+            (None, b'\'' | b'"') => quote = Some(byte),
+            (Some(open), _) if open == byte => quote = None,
+            (_, _) => (),
+        }
+    }
+    quote == Some(b'\'')
 }
 
 #[cfg(test)]
@@ -113,6 +136,9 @@ mod tests {
             |text: &str| references(text).iter().map(Reference::variable).collect::<Vec<_>>().join(" ");
         assert_eq!(found("echo $A ${B} $1 ${2}x ${OUT.outputs.rows}"), "A B P1 P2 OUT_outputs_rows");
         assert_eq!(found("echo ${A:-b} $(date) $$ \\$A ${a-b} $"), "");
-        assert_eq!(for_script("$A $1 ${O.a-b}"), "$A ${P1} ${O_a_b}");
+        assert_eq!(found("${params.env} ${steps.s.outputs.x}"), "env s_outputs_x");
+        assert_eq!(for_script("$A $1 ${O.a-b} ${params.p}", |_| true), "$A ${P1} ${O_a_b} ${p}");
+        assert_eq!(for_script("awk '{print $1}'", |_| false), "awk '{print $1}'");
+        assert!(is_quoted("awk '$1'", 5) && !is_quoted("echo \"it's\" $1", 12) && !is_quoted("'a' $1", 4));
     }
 }

@@ -19,6 +19,16 @@ pub(super) fn scalar(node: &Node<'_>, document: &str) -> Option<String> {
     }
 }
 
+/// The text, if the value is one.
+pub(super) fn text<'t>(node: &'t Node<'_>) -> Option<&'t str> {
+    if let Value::Text(text) = &node.value { Some(text) } else { None }
+}
+
+/// The items, if the value is a list.
+pub(super) fn list<'t, 's>(node: &'t Node<'s>) -> Option<&'t [Node<'s>]> {
+    if let Value::List(items) = &node.value { Some(items) } else { None }
+}
+
 /// The items of a list; a single value is a list of one.
 pub(super) fn items<'t, 's>(node: &'t Node<'s>) -> Vec<&'t Node<'s>> {
     match &node.value {
@@ -34,17 +44,7 @@ pub(super) fn items<'t, 's>(node: &'t Node<'s>) -> Vec<&'t Node<'s>> {
 }
 
 pub(super) fn table<'t, 's>(node: &'t Node<'s>) -> &'t [Entry<'s>] {
-    match &node.value {
-        Value::Table(entries) => entries,
-        Value::Text(_)
-        | Value::Integer(_)
-        | Value::Number(_)
-        | Value::Boolean(_)
-        | Value::Date(_)
-        | Value::Null
-        | Value::Broken
-        | Value::List(_) => &[],
-    }
+    if let Value::Table(entries) = &node.value { entries } else { &[] }
 }
 
 /// The names and values of a table, or of a list of tables.
