@@ -146,7 +146,7 @@ fn a_full_disk() {
     fs::create_dir(bench.path("small")).unwrap();
     let allowed = Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|status| status.success());
     assert!(allowed, "a small disk cannot be mounted here: run the tests as root, or allow user namespaces");
-    let script = "mount -t tmpfs -o size=400k tmpfs small && windlass=$1 && $windlass db migrate --db small/w.db >/dev/null \
+    let script = "mount -t tmpfs -o size=1m tmpfs small && windlass=$1 && $windlass db migrate --db small/w.db >/dev/null \
          && dd if=/dev/zero of=small/fill bs=1k 2>/dev/null; $windlass submit good.toml --db small/w.db; \
          code=$?; rm small/fill; $windlass db check --db small/w.db >&2 && exit $code";
     let mut command = Command::new("unshare");
