@@ -114,7 +114,7 @@ fn a_file_of_dagu_becomes_a_workflow() {
 fn what_is_no_file_of_dagu_is_refused_with_its_place() {
     let bench = Bench::new();
     bench.write("broken.yaml", "steps:\n  - name: a\n    command: echo \"a: b\"\n");
-    bench.windlass(&["import", "dagu", "broken.yaml"]).fails(2, &["broken.yaml:3:20", "not valid YAML"]);
+    bench.windlass(&["import", "dagu", "broken.yaml"]).fails(2, &["broken.yaml:3:21", "not valid YAML"]);
     bench.write("later.yaml", "steps:\n  - echo a\n---\nsteps: [\n");
     bench.windlass(&["import", "dagu", "later.yaml"]).fails(2, &["later.yaml:4:", "not valid YAML"]);
     bench.write("other.yaml", "services:\n  db: {}\n");

@@ -40,11 +40,7 @@ pub(super) fn of_node(node: &Node<'_>, document: &str) -> Vec<Condition> {
     };
     // A list may also be in a table of its own.
     let items = items(node);
-    items
-        .into_iter()
-        .filter_map(|item| read(item))
-        .filter(|condition| !condition.condition.is_empty())
-        .collect()
+    items.into_iter().filter_map(read).filter(|condition| !condition.condition.is_empty()).collect()
 }
 
 impl Condition {
