@@ -210,7 +210,7 @@ const FEATURES: &[(Table, &str, Change)] = &[
     }),
     (Table::Job, "env_files", |w| {
         let file = EnvFile { path: ".env".to_owned(), if_missing: IfMissing::Fail };
-        w.jobs[1].action = Shell { env_files: vec![file], ..Shell::script("x") }.into();
+        w.jobs[1].action = Shell { env_files: [file].into(), ..Shell::script("x") }.into();
     }),
 ];
 

@@ -15,7 +15,8 @@ use crate::limits;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Expression {
-    text: String,
+    /// A job has several expressions, and a file many jobs: this is smaller than a `String`.
+    text: Box<str>,
 }
 
 /// Why an expression can't be used or has no value. The message has names and no values, because values may be secret.
@@ -34,9 +35,9 @@ impl Expression {
     /// # Errors
     /// The text is no expression, has a part that is not allowed, or is longer than [`limits::EXPRESSION_BYTES`].
     pub fn parse(text: impl Into<String>) -> Result<Expression, ExpressionError> {
-        let text = text.into();
+        let text: String = text.into();
         match parse(&text) {
-            Ok(_lookups) => Ok(Expression { text }),
+            Ok(_lookups) => Ok(Expression { text: text.into_boxed_str() }),
             Err(fault) => {
                 let message =
                     [Some(fault.message), fault.help].into_iter().flatten().collect::<Vec<_>>().join("; ");
@@ -47,7 +48,7 @@ impl Expression {
 
     /// An expression whose text is checked later, with the names of the file.
     pub(crate) fn unchecked(text: &str) -> Expression {
-        Expression { text: text.to_owned() }
+        Expression { text: text.into() }
     }
 
     /// The text, as in the file.
@@ -126,7 +127,7 @@ impl TryFrom<String> for Expression {
 
 impl From<Expression> for String {
     fn from(expression: Expression) -> String {
-        expression.text
+        expression.text.into_string()
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct UnresolvedJob<'t, 's> {
     /// The names of the secrets that it gets as variables.
     pub(super) secrets: &'t [Node<'s>],
     /// The capabilities in the job's own table, without those of `[defaults]`.
-    pub(super) requires: Vec<Requirement>,
+    pub(super) requires: Box<[Requirement]>,
     /// Whether the job has `for_each`, which may be wrong.
     pub(super) has_items: HasItems,
     pub(super) templates: Templates<'t>,
@@ -210,7 +210,7 @@ fn complete<'t, 's>(
         version: settings.version.or(defaults.version).unwrap_or(0),
         concurrency: settings.concurrency.or(defaults.concurrency),
     };
-    let requires = settings.requires.unwrap_or_default();
+    let requires = settings.requires.unwrap_or_default().into();
     let JobTable { needs, secrets, has_items, templates, .. } = table;
     UnresolvedJob { job, needs, secrets, requires, has_items, templates }
 }

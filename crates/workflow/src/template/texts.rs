@@ -11,7 +11,7 @@ use crate::tree::{Node, Value};
 pub(crate) struct Templates<'t> {
     pub(super) texts: Vec<LookingUpText<'t>>,
     /// The files of other jobs that the job gets, and where the file names them.
-    pub(super) inputs: Vec<(Input, Span)>,
+    pub(super) inputs: Box<[(Input, Span)]>,
 }
 
 /// A text that looks up names.
@@ -41,7 +41,10 @@ impl<'t> Templates<'t> {
 
     /// Adds a file of another job.
     pub(crate) fn add_input(&mut self, input: Input, span: Span) {
-        self.inputs.push((input, span));
+        // Few jobs have any, and a file may have many jobs.
+        let mut inputs = std::mem::take(&mut self.inputs).into_vec();
+        inputs.push((input, span));
+        self.inputs = inputs.into();
     }
 
     /// The files of other jobs.

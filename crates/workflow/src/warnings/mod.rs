@@ -9,6 +9,8 @@ mod reads;
 mod spelling;
 mod unused;
 
+use std::collections::HashMap;
+
 use crate::model::{Job, Workflow};
 use crate::report::{Findings, Report, Severity};
 use crate::source::Source;
@@ -62,9 +64,16 @@ struct JobInFile<'a, 's> {
 
 impl<'a, 's> WorkflowInFile<'a, 's> {
     fn of(text: &'a str, root: &'a [Entry<'s>], workflow: &'a Workflow) -> WorkflowInFile<'a, 's> {
+        let tables: HashMap<&'a str, HashMap<&'a str, &'a Entry<'s>>> = root
+            .iter()
+            .map(|table| {
+                let by_name = entries(table).iter().map(|entry| (entry.key.as_ref(), entry));
+                (table.key.as_ref(), by_name.collect())
+            })
+            .collect();
         let jobs = workflow.jobs.iter().filter_map(|job| {
-            let table = entry(root, job.handler.map_or("jobs", |handler| handler.key()))?;
-            let entry = entry(entries(table), &job.name)?;
+            let table = tables.get(job.handler.map_or("jobs", |handler| handler.key()))?;
+            let entry = *table.get(job.name.as_str())?;
             Some(JobInFile { job, entry, reads: reads::of_job(text, entry) })
         });
         let jobs: Vec<JobInFile<'a, 's>> = jobs.collect();

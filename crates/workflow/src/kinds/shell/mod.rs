@@ -33,6 +33,7 @@ pub(super) const KIND: Kind = Kind {
 
 /// A script or a program, with the environment, the folder and the output of its process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+// The lists are no `Vec`, because a file may have 200,000 jobs, and few of them have such lists.
 pub struct Shell {
     /// What is executed.
     #[serde(flatten)]
@@ -49,14 +50,14 @@ pub struct Shell {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
     /// Files with variables, read at the start of each attempt. A later file wins, and `env` wins over all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env_files: Vec<EnvFile>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub env_files: Box<[EnvFile]>,
     /// The files that are put into the folder of the job before each attempt.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<Input>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub inputs: Box<[Input]>,
     /// The files that are kept when the job succeeds.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub artifacts: Vec<Artifact>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub artifacts: Box<[Artifact]>,
 }
 
 /// A file with variables for a process.
@@ -131,9 +132,9 @@ impl Shell {
             dir: None,
             output: OutputSource::default(),
             stdin: None,
-            env_files: Vec::new(),
-            inputs: Vec::new(),
-            artifacts: Vec::new(),
+            env_files: Box::default(),
+            inputs: Box::default(),
+            artifacts: Box::default(),
         }
     }
 
@@ -153,10 +154,10 @@ impl Shell {
             uses,
             output: *output,
             stdin: stdin.clone(),
-            env_files: env_files.clone(),
+            env_files: env_files.to_vec(),
             secrets: secrets.to_vec(),
-            inputs: inputs.clone(),
-            artifacts: artifacts.clone(),
+            inputs: inputs.to_vec(),
+            artifacts: artifacts.to_vec(),
         };
         serde_json::to_string(&payload).expect("a payload has only string keys")
     }

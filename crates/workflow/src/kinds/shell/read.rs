@@ -128,7 +128,16 @@ pub(super) fn read<'t>(
     };
     let dir = own.dir.or_else(|| defaults.dir.clone());
     let output = own.output.or(defaults.output).unwrap_or_default();
-    Some(Action::Shell(Shell { program, env, dir, output, stdin, env_files, inputs, artifacts }))
+    Some(Action::Shell(Shell {
+        program,
+        env,
+        dir,
+        output,
+        stdin,
+        env_files: env_files.into(),
+        inputs: inputs.into(),
+        artifacts: artifacts.into(),
+    }))
 }
 
 /// A command is executed without a shell, so `shell` beside it is a mistake.
