@@ -114,11 +114,11 @@ fn a_file_of_dagu_becomes_a_workflow() {
 fn what_is_no_file_of_dagu_is_refused_with_its_place() {
     let bench = Bench::new();
     bench.write("broken.yaml", "steps:\n  - name: a\n    command: echo \"a: b\"\n");
-    bench.windlass(&["import", "dagu", "broken.yaml"]).fails(2, &["broken.yaml:3:21", "not valid YAML"]);
+    bench.windlass(&["import", "dagu", "broken.yaml"]).fails(2, &["not valid YAML", "broken.yaml:3:21"]);
     bench.write("later.yaml", "steps:\n  - echo a\n---\nsteps: [\n");
-    bench.windlass(&["import", "dagu", "later.yaml"]).fails(2, &["later.yaml:4:", "not valid YAML"]);
+    bench.windlass(&["import", "dagu", "later.yaml"]).fails(2, &["not valid YAML", "later.yaml:5:1"]);
     bench.write("other.yaml", "services:\n  db: {}\n");
     let refused = bench.windlass(&["import", "dagu", "other.yaml", "--to", "other.toml"]);
-    refused.fails(2, &["other.yaml:1:1", "the file has no steps", "a list `steps`"]);
+    refused.fails(2, &["the file has no steps", "other.yaml:1:1", "a list `steps`"]);
     assert!(!bench.path("other.toml").exists());
 }
