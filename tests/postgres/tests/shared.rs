@@ -3,8 +3,8 @@
 
 mod support;
 
-use std::fs::{self, File, TryLockError};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, File, Permissions, TryLockError};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -105,24 +105,25 @@ fn the_first_process_starts_the_server_and_it_stops_after_the_last() {
     eventually("the end of its guardian", || !is_locked(&base(temporary.path()).join("guardian")));
 }
 
+/// The guardian is held up while it removes the folder of the server that it has stopped.
 #[test]
 fn a_process_that_comes_while_the_server_stops_waits_and_gets_another_server() {
-    let temporary = temporary_folder();
-    let first = Holder::start("shared", temporary.path());
+    let (temporary, programs) = (temporary_folder(), temporary_folder());
+    let (rm, hold) = (programs.path().join("rm"), programs.path().join("hold"));
+    let script =
+        format!("#!/bin/sh\nwhile [ -e {} ]; do sleep 0.05; done\nexec /bin/rm \"$@\"\n", hold.display());
+    fs::write(&hold, "").unwrap();
+    fs::write(&rm, script).unwrap();
+    fs::set_permissions(&rm, Permissions::from_mode(0o755)).unwrap();
+    let first = Holder::spawn_with("shared", temporary.path(), &[programs.path()]).wait();
     let first_began = began(&first);
     let base = base(temporary.path());
-    let (guardian, server) = (guardian_pid(&base), server_pid(temporary.path()));
-    // Before its last user ends: on a busy machine the guardian might have stopped the server by then. A stopped process
-    // does not end, however late the test looks.
-    signal("-STOP", server);
+    let guardian = guardian_pid(&base);
     first.end();
-    eventually("the guardian stopping the server", || children(guardian).iter().any(|name| name == "pg_ctl"));
-    // The guardian is paused, so that the next process comes before the server has stopped.
-    signal("-STOP", guardian);
-    signal("-CONT", server);
+    eventually("the guardian removing the server", || children(guardian).iter().any(|name| name == "rm"));
     let next = Holder::spawn("shared", temporary.path());
     eventually("the newcomer waiting", || is_waited_for(&base.join("users")));
-    signal("-CONT", guardian);
+    fs::remove_file(&hold).unwrap();
     let next = next.wait();
     assert_ne!(began(&next), first_began);
     assert!(is_locked(&base.join("guardian")), "whoever has a server has a guardian of it");

@@ -25,8 +25,16 @@ impl Holder {
 
     /// Starts it.
     pub fn spawn(which: &str, temporary: &Path) -> Starting {
+        Holder::spawn_with(which, temporary, &[])
+    }
+
+    /// Starts it with these folders of programs before all others.
+    pub fn spawn_with(which: &str, temporary: &Path, programs: &[&Path]) -> Starting {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = programs.iter().map(|folder| folder.to_path_buf()).chain(std::env::split_paths(&path));
         let child = Command::new(env!("CARGO_BIN_EXE_windlass-test-server"))
             .arg(which)
+            .env("PATH", std::env::join_paths(folders).unwrap())
             .env("TMPDIR", temporary)
             .env_remove(windlass_test_server::SERVER_VARIABLE)
             .env(windlass_test_server::LINGER_VARIABLE, "3")
