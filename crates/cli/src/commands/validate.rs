@@ -77,7 +77,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
 
 /// A valid file.
 struct Valid {
-    /// What is told of it.
+    /// The line that says so, and what is in it.
     text: String,
     /// Its warnings, if it has any.
     warnings: Option<Report>,

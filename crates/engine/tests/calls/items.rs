@@ -101,6 +101,18 @@ fn a_run_that_a_cancelled_retry_has_chosen_is_not_taken_up_by_a_retry_from_the_j
 }
 
 #[test]
+fn a_failed_run_whose_workspace_was_removed_is_started_anew() {
+    let calls = Calls::of(&one_call(""));
+    calls.run(|name| if name == "check" { failure() } else { works(name) });
+    let removed = "INSERT INTO workspaces (run_id, keep, state)
+                   SELECT id, 'never', 'removed' FROM runs WHERE parent_job_id IS NOT NULL";
+    calls.bench.raw().execute(removed);
+    calls.bench.store.runs().retry(calls.run_id, RetrySelection::Failed).unwrap();
+    assert_eq!(calls.run(works), ["copy", "check", "after"]);
+    assert_eq!(calls.children().len(), 2);
+}
+
+#[test]
 fn a_cancelled_group_stops_the_runs_of_its_items() {
     let calls = Calls::of(EACH);
     let copy = calls.claim().remove(0);

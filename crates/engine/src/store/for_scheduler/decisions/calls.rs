@@ -218,12 +218,13 @@ pub(super) fn lock_runs_of_callers(connection: &mut dyn Connection, job_ids: &[i
     lock_runs(connection, run_ids.into_iter().flatten().collect())
 }
 
-/// The last run of a job, if a retry has chosen it.
+/// The last run of a job, if a retry has chosen it. Without its workspace it can't go on, and the job starts another run.
 pub(super) fn run_to_retry(connection: &mut dyn Connection, job: &WaitingJob) -> Result<Option<i64>> {
     first(
         connection,
         "SELECT id FROM runs
-         WHERE parent_job_id IS NOT NULL AND parent_job_id = $1 AND parent_attempt = $2 AND call_open = 2",
+         WHERE parent_job_id IS NOT NULL AND parent_job_id = $1 AND parent_attempt = $2 AND call_open = 2
+           AND NOT EXISTS (SELECT 1 FROM workspaces WHERE workspaces.run_id = runs.id AND workspaces.state = 'removed')",
         &[job.id.into(), job.caller.attempt.into()],
         |row| row.integer(0),
     )
