@@ -8,7 +8,7 @@ use windlass_engine::store::Job;
 use windlass_workflow::draw::{Drawing, Node};
 use windlass_workflow::kinds;
 
-use crate::arguments::{GlobalOptions, OutputFormat, parse_run_id};
+use crate::arguments::{GlobalOptions, parse_run_id};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
@@ -49,12 +49,8 @@ Examples:
 
 /// Prints the drawing.
 pub(crate) fn execute(global: &GlobalOptions, args: &GraphArgs) -> Result<(), Failure> {
-    if global.output != OutputFormat::Text {
-        return Err(Failure::usage(
-            "`graph` prints a drawing, so -o does not apply",
-            "use --format text, mermaid, dot or svg; `windlass inspect RUN -o json` lists the dependencies as `needs`",
-        ));
-    }
+    let next_step = "use --format text, mermaid, dot or svg; `windlass inspect RUN -o json` lists the dependencies as `needs`";
+    output::refuse_json(global, "graph", "a drawing", next_step)?;
     let drawing = match run_id(&args.target) {
         Some(run_id) => of_run(&Database::existing(global)?, run_id)?,
         None => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use windlass_scheduler::Retention;
 use windlass_worker::{LinkLocal, THREADS_MAX};
 use windlass_workflow::strict::{self, Table};
-use windlass_workflow::{Colour, Source, limits};
+use windlass_workflow::{Source, limits};
 
 use crate::arguments::{
     ConfiguredOptions, DatabaseArgument, Durability, LogFormat, MAX_LEASE, MIN_LEASE, check_name,
@@ -51,7 +51,7 @@ pub(crate) fn load(path: &Path, origin: PathOrigin) -> Result<Config, Failure> {
     Source::new(path.display().to_string(), bytes)
         .and_then(|source| strict::read(&source, "the configuration", |table| read(table, &folder)))
         .map_err(|report| Failure::InvalidWorkflow {
-            report: report.render(Colour::Always),
+            report: Box::new(report),
             help: format!("correct the file; `windlass serve --check --config {}` checks it", path.display()),
         })
 }
