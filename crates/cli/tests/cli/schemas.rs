@@ -80,7 +80,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 const APPROVED: &str =
-    "[jobs.go]\napproval = { message = 'go?' }\n[jobs.stop]\napproval = { message = 'go?' }\n";
+    "[jobs.go]\napproval = { prompt = 'go?' }\n[jobs.stop]\napproval = { prompt = 'go?' }\n";
 
 /// The schema of all verbs.
 fn schema() -> &'static Value {
@@ -195,7 +195,8 @@ fn each_verb_prints_what_its_schema_says() {
         assert_eq!(verb_of(&owned(call)).as_deref(), Some(*verb));
         assert!(!document.code(0).stdout.is_empty(), "{verb} prints nothing with -o json");
     }
-    let called: BTreeSet<&str> = CALLS.iter().chain(ELSEWHERE).map(|(verb, _)| *verb).collect();
+    let called: BTreeSet<&str> =
+        CALLS.iter().map(|(verb, _)| *verb).chain(ELSEWHERE.iter().map(|(verb, _)| *verb)).collect();
     for verb in properties().keys() {
         assert!(
             called.contains(verb.as_str()),
@@ -263,7 +264,7 @@ fn errors_are_a_line_of_json() {
         (&["run", "bad.toml"], 1, "run_failed"),
         (&["retry", "2"], 5, "not_found"),
         (&["rerun", "9"], 5, "not_found"),
-        (&["fmt", "--check", "invalid.toml"], 2, "invalid_files"),
+        (&["fmt", "--check", "invalid.toml"], 1, "problems_found"),
     ];
     for (arguments, code, kind) in cases {
         let error = error_of(&bench, arguments, *code);

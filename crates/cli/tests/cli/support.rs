@@ -250,9 +250,11 @@ impl Outcome {
     pub(crate) fn fails(&self, code: i32, parts: &[&str]) {
         self.code(code).tells(parts);
         assert_eq!(self.stdout, "", "{self:#?}");
-        assert_eq!(self.stderr.matches("error: ").count(), 1, "{self:#?}");
-        let has_next_step =
-            ["help: ", "For more information", "tip: "].iter().any(|word| self.stderr.contains(word));
+        let errors = self.stderr.matches("error: ").count() + self.stderr.matches("{\"error\":").count();
+        assert_eq!(errors, 1, "{self:#?}");
+        let has_next_step = ["help: ", "For more information", "tip: ", "\"next_step\":\""]
+            .iter()
+            .any(|word| self.stderr.contains(word));
         assert!(has_next_step, "{self:#?}");
     }
 }
