@@ -24,7 +24,7 @@ mod workflow_files;
 
 use std::process::ExitCode;
 
-use crate::arguments::LogFormat;
+use crate::arguments::GlobalOptions;
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
@@ -32,6 +32,8 @@ use crate::commands::{
     stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
+use crate::stderr::Talk;
+use crate::text::time::{self, Zone};
 
 fn main() -> ExitCode {
     match execute(cli::parse()) {
@@ -43,11 +45,19 @@ fn main() -> ExitCode {
     }
 }
 
+/// Decides how much is said, where colours are used, and in which zone times are shown.
+fn present(global: &GlobalOptions) {
+    stderr::set_talk(if global.quiet { Talk::ErrorsOnly } else { Talk::All });
+    anstream::ColorChoice::from(global.color).write_global();
+    time::set_zone(if global.utc { Zone::Utc } else { Zone::Local });
+}
+
 fn execute(cli: Cli) -> Result<(), Failure> {
     let global = cli.global;
+    present(&global);
     // These start the log themselves: `worker` and `serve` with the format of their own options.
     if !matches!(cli.command, Command::Worker(_) | Command::Serve(_) | Command::Test(_)) {
-        logging::start("warn", LogFormat::Text);
+        logging::start_for_people(global.verbose);
     }
     match cli.command {
         Command::Run(args) => run::execute(&global, &args),

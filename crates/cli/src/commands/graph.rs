@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use windlass_engine::JobStatus;
 use windlass_engine::store::Job;
-use windlass_workflow::draw::{Drawing, Node};
+use windlass_workflow::draw::{self, Drawing, Node};
 use windlass_workflow::kinds;
 
 use crate::arguments::{GlobalOptions, OutputFormat, parse_run_id};
@@ -81,6 +82,11 @@ fn run_id(target: &str) -> Option<i64> {
     parse_run_id(target).ok().filter(|_| !Path::new(target).exists())
 }
 
+fn status(job: &Job) -> &'static str {
+    let is_allowed = job.status == JobStatus::Failed && job.allow_failure;
+    if is_allowed { draw::ALLOWED_FAILURE } else { job.status.as_str() }
+}
+
 /// What a job calls.
 fn called(job: &Job) -> Option<String> {
     let summary = kinds::summarize_payload(&job.kind, &job.payload).filter(|_| job.kind == "workflow")?;
@@ -104,7 +110,7 @@ fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
         .iter()
         .map(|job| Node {
             name: runs_and_jobs::job_name(job),
-            status: Some(job.status.as_str().to_owned()),
+            status: Some(status(job).to_owned()),
             detail: (items.get(&job.id).map(|(ended, all)| format!("{ended} of {all} items ended")))
                 .or_else(|| called(job)),
             ..Node::default()

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::arguments::{GlobalOptions, parse_run_id};
+use crate::arguments::{GlobalOptions, ShowOptions, parse_run_id};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution;
@@ -14,6 +14,8 @@ pub(crate) struct WatchArgs {
     /// The run
     #[arg(value_name = "RUN", value_parser = parse_run_id)]
     run: i64,
+    #[command(flatten)]
+    show: ShowOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -25,5 +27,5 @@ Ctrl-C stops only the command, not the run. The exit code is that of the run.";
 /// Shows the progress until the run ends.
 pub(crate) fn execute(global: &GlobalOptions, args: &WatchArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    execution::watch(global, &database, args.run)
+    execution::watch(global, &database, args.run, args.show)
 }

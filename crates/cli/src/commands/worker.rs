@@ -45,7 +45,7 @@ const IDLE_POLL: Duration = Duration::from_secs(1);
 
 /// Executes jobs until a signal, or until no job is left.
 pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), Failure> {
-    logging::start("info", args.log.format().unwrap_or(LogFormat::Text));
+    logging::start(logging::service_level("info", global), args.log.format().unwrap_or(LogFormat::Text));
     let scope = scope(&args.queues)?;
     let database = Database::existing_or_new(global)?;
     // Only --until-idle needs a wake-up for each finished job.

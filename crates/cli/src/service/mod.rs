@@ -173,7 +173,7 @@ impl Service<'_> {
         let schedules = self.database.ask(|store| store.schedules().list())?;
         let next = match next_occurrence(&schedules) {
             Some((schedule, at_ms)) => {
-                format!("; next: {} at {}", printable(&schedule.key()), time::day_and_clock(at_ms))
+                format!("; next: {} at {}", printable(&schedule.key()), time::day_clock_and_zone(at_ms))
             }
             None => String::new(),
         };
