@@ -50,7 +50,7 @@ pub(crate) fn day_and_clock(at_ms: i64) -> String {
 }
 
 /// The day and time with their zone, where nothing else says it: `2026-11-20 12:03:04 +01:00`.
-pub(crate) fn day_clock_and_zone(at_ms: i64) -> String {
+pub(crate) fn day_and_clock_with_zone(at_ms: i64) -> String {
     formatted(at_ms, zone(), Named::Always, "%Y-%m-%d %H:%M:%S")
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn relative(at_ms: i64, now_ms: i64) -> String {
 
 /// An instant with its zone and its distance from now: `2026-11-20 12:03:04 +01:00 (5m ago)`.
 pub(crate) fn instant(at_ms: i64, now_ms: i64) -> String {
-    format!("{} {}", day_clock_and_zone(at_ms), paint(DIM, format!("({})", relative(at_ms, now_ms))))
+    format!("{} {}", day_and_clock_with_zone(at_ms), paint(DIM, format!("({})", relative(at_ms, now_ms))))
 }
 
 fn one_unit(ms: i64) -> String {
