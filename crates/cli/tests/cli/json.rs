@@ -110,13 +110,13 @@ fn a_run_names_its_schedule() {
     bench.write("good.toml", &format!("{GOOD}[[schedules]]\nevery = \"1s\"\n"));
     bench.windlass(&["run", "good.toml"]).code(0);
     bench.windlass(&["apply", "good.toml"]).code(0);
-    bench.windlass(&["schedule", "trigger", "good"]).code(0);
+    bench.windlass(&["schedule", "fire", "good"]).code(0);
     let by_hand = bench.json(&["inspect", "1"]);
     for field in ["source", "schedule_id", "scheduled_for"] {
         assert!(by_hand[field].is_null(), "{field}: {by_hand:#}");
     }
     let triggered = bench.json(&["inspect", "2"]);
-    assert_eq!((&triggered["source"], &triggered["schedule_id"]), (&"trigger".into(), &1.into()));
+    assert_eq!((&triggered["source"], &triggered["schedule_id"]), (&"manual".into(), &1.into()));
     assert!(triggered["scheduled_for"].is_null(), "{triggered:#}");
     let mut worker = bench.start(&["worker"]);
     let fired = bench.wait_for("an occurrence", || {
@@ -232,7 +232,7 @@ fn the_table_of_the_guide_has_the_fields_of_each_verb() {
     let bench = Bench::new();
     bench.write("good.toml", &format!("{GOOD}[[schedules]]\ncron = \"@daily\"\n"));
     bench.write("good.test.toml", "[[case]]\nname = \"x\"\nothers = \"succeed\"\n");
-    let cases: [(&str, &[&str]); 20] = [
+    let cases: [(&str, &[&str]); 21] = [
         ("apply", &["apply", "good.toml"]),
         ("workflows", &["workflows"]),
         ("workflows show", &["workflows", "show", "good"]),
@@ -247,7 +247,8 @@ fn the_table_of_the_guide_has_the_fields_of_each_verb() {
         ("queue list", &["queue", "list"]),
         ("enqueue", &["enqueue", "shell", "--queue", "mail", "--payload", "{\"run\": \"true\"}"]),
         ("submit", &["submit", "good"]),
-        ("why", &["why", "1"]),
+        ("why", &["why", "1/fetch"]),
+        ("why RUN", &["why", "1"]),
         ("stats", &["stats"]),
         ("validate", &["validate", "good.toml"]),
         ("test", &["test", "good.toml"]),
@@ -255,7 +256,7 @@ fn the_table_of_the_guide_has_the_fields_of_each_verb() {
         ("db check", &["db", "check"]),
         ("db migrate", &["db", "migrate"]),
         ("db prune", &["db", "prune", "--older-than", "1d"]),
-        ("schedule trigger", &["schedule", "trigger", "good"]),
+        ("schedule fire", &["schedule", "fire", "good"]),
     ];
     for (verb, arguments) in cases {
         let printed = bench.json(arguments);
