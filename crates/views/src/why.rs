@@ -9,6 +9,7 @@ use crate::{JobView, RunView};
 #[derive(Debug, Serialize)]
 pub struct WhyView {
     /// The job.
+    #[serde(flatten)]
     pub job: JobView,
     /// The most important reason first.
     pub reasons: Vec<ReasonView>,
@@ -18,6 +19,7 @@ pub struct WhyView {
 #[derive(Debug, Serialize)]
 pub struct WhyRunView {
     /// The run.
+    #[serde(flatten)]
     pub run: RunView,
     /// The jobs with their reasons, twenty at most.
     pub jobs: Vec<WhyView>,

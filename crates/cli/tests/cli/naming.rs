@@ -16,7 +16,7 @@ fn bench_with_three_runs() -> Bench {
 #[test]
 fn a_run_is_named_by_number_place_or_workflow() {
     let bench = bench_with_three_runs();
-    let id = |address: &str| bench.json(&["inspect", address])["id"].as_i64();
+    let id = |address: &str| bench.json(&["inspect", address])["run_id"].as_i64();
     let cases = [
         ("2", 2),
         ("latest", 3),
@@ -30,7 +30,7 @@ fn a_run_is_named_by_number_place_or_workflow() {
     for (address, expected) in cases {
         assert_eq!(id(address), Some(expected), "{address}");
     }
-    assert_eq!(bench.json(&["inspect"])["id"], 3, "without a name it is the newest run");
+    assert_eq!(bench.json(&["inspect"])["run_id"], 3, "without a name it is the newest run");
     bench
         .windlass(&["inspect", "latest~3"])
         .fails(5, &["no run latest~3", "fewer than 4 runs", "windlass runs"]);
@@ -48,13 +48,13 @@ fn a_run_is_named_by_number_place_or_workflow() {
 fn every_verb_takes_each_form_of_a_run() {
     let bench = bench_with_three_runs();
     let of_run: [&[&str]; 8] = [
-        &["inspect", "bad"],
+        &["inspect", "bad", "-o", "json"],
         &["why", "bad"],
         &["logs", "bad"],
         &["watch", "bad"],
         &["graph", "bad"],
         &["artifacts", "bad"],
-        &["jobs", "--run", "bad"],
+        &["jobs", "--run", "bad", "-o", "json"],
         &["cancel", "bad"],
     ];
     for arguments in of_run {
@@ -76,9 +76,10 @@ fn every_verb_takes_each_form_of_a_job() {
     let bench = bench_with_three_runs();
     let forms = ["2/load", "bad/load", "bad~0/load", "latest~1/load", "j3"];
     for verb in ["inspect", "why", "logs", "cancel"] {
-        let expected = bench.windlass(&[verb, "2/load"]).code(0).stdout.clone();
+        let expected = bench.windlass(&[verb, "2/load", "-o", "jsonl"]).code(0).stdout.clone();
         for form in forms {
-            assert_eq!(bench.windlass(&[verb, form]).code(0).stdout, expected, "{verb} {form}");
+            let outcome = bench.windlass(&[verb, form, "-o", "jsonl"]);
+            assert_eq!(outcome.code(0).stdout, expected, "{verb} {form}");
         }
     }
     bench.windlass(&["logs", "latest~1", "load"]).code(0).says(&["boom"]);
@@ -94,8 +95,10 @@ fn every_verb_takes_each_form_of_a_job() {
 fn verbs_that_read_mean_the_newest_run() {
     let bench = bench_with_three_runs();
     for verb in ["inspect", "logs", "why", "watch", "graph"] {
-        let expected = bench.windlass(&[verb, "3"]);
-        let outcome = bench.windlass(&[verb]);
+        // The times in the text of `inspect` are relative to now.
+        let format: &[&str] = if verb == "inspect" { &["-o", "json"] } else { &[] };
+        let expected = bench.windlass(&[&[verb, "3"], format].concat());
+        let outcome = bench.windlass(&[&[verb], format].concat());
         assert_eq!((outcome.code, &outcome.stdout), (expected.code, &expected.stdout), "{verb}");
     }
     for verb in ["cancel", "retry", "rerun", "approve"] {
@@ -118,7 +121,7 @@ fn workflows_with_names_like_numbers_and_words() {
     assert_eq!(workflow("j1~0"), "j1");
     assert_eq!(workflow("team/etl"), "team/etl");
     assert_eq!(workflow("latest"), "team/etl", "latest is the newest run of all");
-    assert_eq!(bench.json(&["runs", "--workflow", "latest"])[0]["id"], 2);
+    assert_eq!(bench.json(&["runs", "--workflow", "latest"])[0]["run_id"], 2);
     bench.windlass(&["inspect", "7"]).fails(5, &["run 7 does not exist", "did you mean job j7?"]);
     bench.windlass(&["watch", "team/etl"]).code(0);
 }
@@ -134,7 +137,7 @@ fn why_explains_a_run_by_the_jobs_that_decide() {
     ]);
     assert!(!why.stdout.contains("2/after"), "a skipped job decides nothing: {}", why.stdout);
     let view = bench.json(&["why", "bad"]);
-    assert_eq!((&view["run"]["id"], &view["jobs"][0]["job"]["name"]), (&2.into(), &"load".into()));
+    assert_eq!((&view["run_id"], &view["jobs"][0]["job"]), (&2.into(), &"load".into()));
     assert_eq!(view["jobs"].as_array().map(Vec::len), Some(1));
     bench.windlass(&["why", "3"]).code(0).says(&["run 3 of good is SUCCESSFUL", "successful"]);
     bench.windlass(&["submit", "bad.toml"]).code(0);
