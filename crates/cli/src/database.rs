@@ -73,7 +73,7 @@ impl Database {
         let files = match &address {
             DatabaseAddress::File(_) => None,
             #[cfg(feature = "postgres")]
-            DatabaseAddress::Server { .. } => crate::service::files_folder(global)?,
+            DatabaseAddress::Server { .. } => global.files(),
         };
         let options = Options { durability: global.durability().into(), mode, files, ..Options::default() };
         let opened = match &address {

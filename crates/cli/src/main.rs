@@ -4,10 +4,12 @@
 mod arguments;
 mod cli;
 mod commands;
+mod config;
 mod database;
 mod engine_errors;
 mod error;
 mod execution;
+mod executors;
 mod find;
 mod logging;
 mod output;
@@ -24,7 +26,7 @@ mod workflow_files;
 
 use std::process::ExitCode;
 
-use crate::arguments::LogFormat;
+use crate::arguments::{GlobalOptions, LogFormat};
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
@@ -43,8 +45,29 @@ fn main() -> ExitCode {
     }
 }
 
+/// The global options with those of the configuration file, for the verbs that use a database. `serve` and `worker` read
+/// the file themselves, because it has more for them.
+fn configured(global: GlobalOptions, command: &Command) -> Result<GlobalOptions, Failure> {
+    let reads_none = matches!(
+        command,
+        Command::Serve(_)
+            | Command::Worker(_)
+            | Command::Init(_)
+            | Command::Import(_)
+            | Command::Test(_)
+            | Command::Fmt(_)
+            | Command::Schema(_)
+            | Command::Completions(_)
+    );
+    if reads_none {
+        return Ok(global);
+    }
+    let config = config::read_here(global.config().as_deref())?;
+    Ok(global.configured(config.global))
+}
+
 fn execute(cli: Cli) -> Result<(), Failure> {
-    let global = cli.global;
+    let global = configured(cli.global, &cli.command)?;
     // These start the log themselves: `worker` and `serve` with the format of their own options.
     if !matches!(cli.command, Command::Worker(_) | Command::Serve(_) | Command::Test(_)) {
         logging::start("warn", LogFormat::Text);
@@ -54,7 +77,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Submit(args) => submit::execute(&global, &args),
         Command::Resume(args) => resume::execute(&global, &args),
         Command::Serve(args) => serve::execute(global, &args),
-        Command::Worker(args) => worker::execute(&global, &args),
+        Command::Worker(args) => worker::execute(global, &args),
         Command::Schedule(args) => schedule::execute(&global, &args),
         Command::Runs(args) => runs::execute(&global, args),
         Command::Inspect(args) => inspect::execute(&global, &args),

@@ -15,17 +15,24 @@ pub struct ValidatedFile {
     pub warnings: Vec<FileError>,
 }
 
-/// One error or warning of a file. A file that could not be read has an error without line and column.
+/// One error or warning of a file.
 #[derive(Debug, Serialize)]
 pub struct FileError {
-    /// The file that has it: the checked file, or one that it includes.
-    pub file: Option<String>,
-    /// Counted from 1.
-    pub line: Option<usize>,
-    /// Counted from 1.
-    pub column: Option<usize>,
     /// What is wrong.
     pub message: String,
-    /// The next step.
-    pub help: Option<String>,
+    /// Where it is. Null for a file that could not be read.
+    pub place: Option<PlaceView>,
+    /// What to do about it.
+    pub next_step: Option<String>,
+}
+
+/// A place in a file.
+#[derive(Debug, Serialize)]
+pub struct PlaceView {
+    /// The checked file, or one that it includes.
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// Counted from 1.
+    pub column: usize,
 }

@@ -13,9 +13,9 @@ use crate::time::{duration_ms, instant};
 /// A job.
 #[derive(Debug, Serialize)]
 pub struct JobView {
-    id: i64,
+    job_id: i64,
     run_id: Option<i64>,
-    name: Option<String>,
+    job: Option<String>,
     kind: String,
     queue: String,
     status: &'static str,
@@ -53,9 +53,9 @@ impl JobView {
     /// `needs` are the names of the jobs that the job needs.
     pub fn new(job: &Job, needs: Vec<String>) -> JobView {
         JobView {
-            id: job.id,
+            job_id: job.id,
             run_id: job.run_id,
-            name: job.name.clone(),
+            job: job.name.clone(),
             kind: job.kind.clone(),
             queue: job.queue.clone(),
             status: job.status.as_str(),

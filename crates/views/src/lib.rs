@@ -20,7 +20,7 @@ mod workflow;
 mod workflow_changes;
 
 pub use artifact::ArtifactView;
-pub use file::{FileError, ValidatedFile};
+pub use file::{FileError, PlaceView, ValidatedFile};
 pub use job::{AttemptView, InspectedJob, JobView, names_of_needed_jobs};
 pub use log::LogView;
 pub use plan::{CriticalPathView, PastRunView, PlanView, PlannedJobView, PlannedSecretView};

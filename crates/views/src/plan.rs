@@ -21,7 +21,7 @@ pub struct PlanView {
 #[derive(Debug, Serialize)]
 pub struct PlannedJobView {
     /// Its name.
-    pub name: String,
+    pub job: String,
     /// Its kind.
     pub kind: &'static str,
     /// The jobs that it needs.
@@ -44,7 +44,7 @@ pub struct PlannedJobView {
 #[derive(Debug, Serialize)]
 pub struct PlannedSecretView {
     /// Its name.
-    pub name: String,
+    pub secret: String,
     /// Whether a worker in this process would find it; null if a program gives it.
     pub found: Option<bool>,
     /// Why it would not be found.

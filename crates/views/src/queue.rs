@@ -8,7 +8,7 @@ use crate::time::instant;
 /// A queue with its rules.
 #[derive(Debug, Serialize)]
 pub struct QueueView {
-    name: String,
+    queue: String,
     paused_at: Option<String>,
     max_running: Option<i64>,
     rate_jobs: Option<i64>,
@@ -24,7 +24,7 @@ impl QueueView {
     /// From the row of the queue.
     pub fn new(queue: &Queue) -> QueueView {
         QueueView {
-            name: queue.name.clone(),
+            queue: queue.name.clone(),
             paused_at: instant(queue.paused_at),
             max_running: queue.max_running,
             rate_jobs: queue.rate.map(|rate| rate.jobs),

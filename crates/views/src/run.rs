@@ -14,7 +14,7 @@ use crate::{JobView, json};
 /// A run.
 #[derive(Debug, Serialize)]
 pub struct RunView {
-    id: i64,
+    run_id: i64,
     workflow: String,
     status: &'static str,
     outcome: Option<&'static str>,
@@ -51,7 +51,7 @@ impl RunView {
     /// `interrupted`: the run is unfinished and no worker executes it.
     pub fn new(run: &Run, counts: &JobCounts, interrupted: bool) -> RunView {
         RunView {
-            id: run.id,
+            run_id: run.id,
             workflow: run.workflow.clone(),
             status: run.status.as_str(),
             outcome: run.outcome.map(RunStatus::as_str),
@@ -90,7 +90,7 @@ pub struct JobCountsView {
 }
 
 impl JobCountsView {
-    fn new(counts: &JobCounts) -> JobCountsView {
+    pub(crate) fn new(counts: &JobCounts) -> JobCountsView {
         JobCountsView {
             total: counts.total(),
             blocked: counts.of(JobStatus::Blocked),

@@ -12,10 +12,9 @@ use crate::time::{instant, rfc3339};
 /// A schedule.
 #[derive(Debug, Serialize)]
 pub struct ScheduleView {
-    /// Runs refer to it as `schedule_id`.
-    id: i64,
+    schedule_id: i64,
     workflow: String,
-    name: String,
+    schedule: String,
     cron: Option<String>,
     every_ms: Option<i64>,
     timezone: String,
@@ -45,9 +44,9 @@ impl ScheduleView {
             Rule::EveryMs(every_ms) => (None, Some(*every_ms)),
         };
         ScheduleView {
-            id: schedule.id,
+            schedule_id: schedule.id,
             workflow: schedule.workflow.clone(),
-            name: schedule.name.clone(),
+            schedule: schedule.name.clone(),
             cron,
             every_ms,
             timezone: definition.timezone.clone(),

@@ -1,18 +1,18 @@
 //! Counts and workers as JSON.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
-use windlass_engine::JobStatus;
+use serde_json::Value;
+use windlass_engine::RunStatus;
 use windlass_engine::store::{Stats, Worker};
 
-use crate::json;
 use crate::time::rfc3339;
+use crate::{JobCountsView, json};
 
 /// The numbers of jobs and runs by state, and the live workers.
 #[derive(Debug, Serialize)]
 pub struct StatsView {
-    jobs: Map<String, Value>,
-    runs: Map<String, Value>,
+    job_counts: JobCountsView,
+    run_counts: RunCountsView,
     at_least: AtLeastView,
     workers: Vec<WorkerView>,
 }
@@ -20,14 +20,39 @@ pub struct StatsView {
 impl StatsView {
     /// `workers` are the live ones.
     pub fn new(stats: &Stats, workers: &[Worker]) -> StatsView {
-        let job_count = |status: JobStatus| (status.as_str().to_owned(), Value::from(stats.jobs.of(status)));
-        let runs =
-            stats.runs.iter().map(|(status, count)| (status.as_str().to_owned(), Value::from(count.number)));
         StatsView {
-            jobs: JobStatus::ALL.into_iter().map(job_count).collect(),
-            runs: runs.collect(),
+            job_counts: JobCountsView::new(&stats.jobs),
+            run_counts: RunCountsView::new(stats),
             at_least: AtLeastView::new(stats),
             workers: workers.iter().map(WorkerView::new).collect(),
+        }
+    }
+}
+
+/// How many runs are in each state.
+#[derive(Debug, Serialize)]
+struct RunCountsView {
+    total: i64,
+    pending: i64,
+    running: i64,
+    successful: i64,
+    failed: i64,
+    cancelled: i64,
+}
+
+impl RunCountsView {
+    fn new(stats: &Stats) -> RunCountsView {
+        let of = |status: RunStatus| {
+            let count = stats.runs.iter().find(|(of, _count)| *of == status);
+            count.map_or(0, |(_status, count)| count.number)
+        };
+        RunCountsView {
+            total: stats.runs.iter().map(|(_status, count)| count.number).sum(),
+            pending: of(RunStatus::Pending),
+            running: of(RunStatus::Running),
+            successful: of(RunStatus::Successful),
+            failed: of(RunStatus::Failed),
+            cancelled: of(RunStatus::Cancelled),
         }
     }
 }
@@ -52,7 +77,7 @@ impl AtLeastView {
 /// A live worker.
 #[derive(Debug, Serialize)]
 pub struct WorkerView {
-    id: i64,
+    worker_id: i64,
     host: String,
     pid: i64,
     status: &'static str,
@@ -61,14 +86,14 @@ pub struct WorkerView {
     /// `null` means every queue.
     queues: Option<Value>,
     capabilities: Value,
-    version: i64,
+    code_version: i64,
     running: i64,
 }
 
 impl WorkerView {
     fn new(worker: &Worker) -> WorkerView {
         WorkerView {
-            id: worker.id,
+            worker_id: worker.id,
             host: worker.host.clone(),
             pid: worker.pid,
             status: worker.status.as_str(),
@@ -76,7 +101,7 @@ impl WorkerView {
             threads: worker.threads,
             queues: worker.queues.as_deref().map(json),
             capabilities: json(&worker.capabilities),
-            version: worker.version,
+            code_version: worker.version,
             running: worker.running,
         }
     }

@@ -9,6 +9,7 @@ use crate::JobView;
 #[derive(Debug, Serialize)]
 pub struct WhyView {
     /// The job.
+    #[serde(flatten)]
     pub job: JobView,
     /// The most important reason first.
     pub reasons: Vec<ReasonView>,

@@ -38,7 +38,7 @@ impl AppliedView {
 /// A registered workflow.
 #[derive(Debug, Serialize)]
 pub struct RegistrationView {
-    name: String,
+    workflow: String,
     version: i64,
     file: Option<String>,
     dir: Option<String>,
@@ -60,7 +60,7 @@ impl RegistrationView {
         next_at: Option<i64>,
     ) -> RegistrationView {
         RegistrationView {
-            name: registration.name.clone(),
+            workflow: registration.name.clone(),
             version: registration.version,
             file: registration.file.clone(),
             dir: registration.dir.clone(),
@@ -105,7 +105,7 @@ impl VersionView {
 /// A version with its definition.
 #[derive(Debug, Serialize)]
 pub struct DefinitionView {
-    name: String,
+    workflow: String,
     version: i64,
     active: bool,
     file: Option<String>,
@@ -122,7 +122,7 @@ impl DefinitionView {
         registration: Option<&Registration>,
     ) -> DefinitionView {
         DefinitionView {
-            name: name.to_owned(),
+            workflow: name.to_owned(),
             version: version.version,
             active: registration.is_some_and(|registration| registration.version == version.version),
             file: version.file.clone(),

@@ -64,8 +64,8 @@ fn all_errors_of_a_file_are_shown_at_once() {
     let outcome = sandbox.run(&["validate", "wrong.toml", "-o", "json"]).exited(2);
     let errors = outcome.json()[0]["errors"].as_array().cloned().unwrap_or_default();
     assert_eq!(errors.len(), 2, "{errors:?}");
-    assert_eq!(errors[0]["line"], 4);
-    assert_eq!(errors[1]["line"], 6);
+    assert_eq!(errors[0]["place"]["line"], 4);
+    assert_eq!(errors[1]["place"]["line"], 6);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn await_word(service: &mut Engine, word: &str) {
 /// The active workflows with their versions.
 fn registered(sandbox: &Sandbox) -> Vec<(String, i64)> {
     let listed = sandbox.run(&["workflows", "-o", "json"]).exited(0).json();
-    let entry = |entry: &Value| Some((entry["name"].as_str()?.to_owned(), entry["version"].as_i64()?));
+    let entry = |entry: &Value| Some((entry["workflow"].as_str()?.to_owned(), entry["version"].as_i64()?));
     listed.as_array().expect("a list").iter().map(|found| entry(found).expect("a name and version")).collect()
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use windlass_worker::LinkLocal;
 
 use super::{DatabaseArgument, parse_duration};
 use crate::shell_words::quoted;
@@ -44,6 +45,11 @@ pub(crate) struct GlobalOptions {
     #[arg(help_heading = "Global options", hide_env_values = true)]
     lease: Option<Duration>,
 
+    /// The configuration file [env: WINDLASS_CONFIG]
+    /// [default: windlass.toml in this folder or the nearest one above]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options", hide_short_help = true)]
+    config: Option<PathBuf>,
+
     /// The values of a configuration file. The command line and the environment override them.
     #[arg(skip)]
     configured: ConfiguredOptions,
@@ -55,14 +61,26 @@ pub(crate) struct ConfiguredOptions {
     pub(crate) database: Option<DatabaseArgument>,
     pub(crate) durability: Option<Durability>,
     pub(crate) lease: Option<Duration>,
-    /// The folder for files of runs. `Some(None)` means that a configuration was read and names none.
-    pub(crate) files: Option<Option<PathBuf>>,
+    /// The folder for files of runs.
+    pub(crate) files: Option<PathBuf>,
+    /// Whether requests of jobs may go to link-local addresses.
+    pub(crate) link_local: Option<LinkLocal>,
 }
 
 impl GlobalOptions {
-    /// The folder for files of runs, from a configuration that was read.
-    pub(crate) fn files(&self) -> Option<&Option<PathBuf>> {
-        self.configured.files.as_ref()
+    /// The configuration file that the command line or the environment names.
+    pub(crate) fn config(&self) -> Option<PathBuf> {
+        self.config.clone().or_else(|| path_of("WINDLASS_CONFIG"))
+    }
+
+    /// The folder for files of runs of a database on a server.
+    pub(crate) fn files(&self) -> Option<PathBuf> {
+        path_of("WINDLASS_FILES").or_else(|| self.configured.files.clone())
+    }
+
+    /// Whether requests of jobs may go to link-local addresses.
+    pub(crate) fn link_local(&self) -> LinkLocal {
+        self.configured.link_local.unwrap_or_default()
     }
 
     /// The database: from `--db`, else from `WINDLASS_DB` unless it is empty, else from the configuration, else
@@ -88,7 +106,8 @@ impl GlobalOptions {
             ("database", self.database().shown() != other.database().shown()),
             ("durability", self.durability() != other.durability()),
             ("lease", self.lease() != other.lease()),
-            ("files.dir", self.configured.files != other.configured.files),
+            ("files.dir", self.files() != other.files()),
+            ("http.allow_link_local", self.link_local() != other.link_local()),
         ];
         options.into_iter().filter(|(_name, differs)| *differs).map(|(name, _differs)| name).collect()
     }
@@ -108,15 +127,22 @@ impl GlobalOptions {
         GlobalOptions { db: Some(database.into()), ..self.clone() }
     }
 
-    /// A command for the user to type next. It names the database if `--db` or a configuration file gave it,
-    /// but never its password.
+    /// A command for the user to type next. It names the configuration and the database if the command line did, but never
+    /// a password.
     pub(crate) fn hint(&self, verb: &str) -> String {
-        let configured = || self.configured.database.as_ref().filter(|_| from_environment().is_none());
-        match self.db.as_ref().or_else(configured) {
-            Some(database) => format!("windlass {verb} --db {}", quoted(&database.shown())),
-            None => format!("windlass {verb}"),
+        let mut hint = format!("windlass {verb}");
+        if let Some(config) = &self.config {
+            hint.push_str(&format!(" --config {}", quoted(&config.display().to_string())));
         }
+        if let Some(database) = &self.db {
+            hint.push_str(&format!(" --db {}", quoted(&database.shown())));
+        }
+        hint
     }
+}
+
+fn path_of(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn from_environment() -> Option<DatabaseArgument> {

@@ -15,4 +15,4 @@ pub(crate) use global::{ConfiguredOptions, Durability, GlobalOptions, MAX_LEASE,
 pub(crate) use log::{LogFormat, LogOptions};
 pub(crate) use names::{check_name, parse_name};
 pub(crate) use run_or_job::{RunOrJob, parse_job_id, parse_run_id};
-pub(crate) use work::WorkOptions;
+pub(crate) use work::{WorkOptions, push_option};

@@ -27,12 +27,25 @@ impl WorkOptions {
     /// A command for the user to type next, with the capabilities and the version of this process.
     pub(crate) fn hint(&self, global: &GlobalOptions, verb: &str) -> String {
         let mut verb = verb.to_owned();
-        if let Some(capabilities) = &self.capabilities {
-            verb.push_str(&format!(" --capability {}", quoted(&capabilities.join(","))));
-        }
-        if let Some(version) = self.version {
-            verb.push_str(&format!(" --code-version {version}"));
-        }
+        self.push_what_is_executed(&mut verb);
         global.hint(&verb)
+    }
+
+    /// Adds these options to a command for the user to type next.
+    pub(crate) fn push_options(&self, command: &mut String) {
+        push_option(command, "threads", self.threads);
+        self.push_what_is_executed(command);
+    }
+
+    fn push_what_is_executed(&self, command: &mut String) {
+        push_option(command, "capability", self.capabilities.as_ref().map(|names| names.join(",")));
+        push_option(command, "code-version", self.version);
+    }
+}
+
+/// Adds an option that has a value to a command for the user to type next.
+pub(crate) fn push_option(command: &mut String, name: &str, value: Option<impl ToString>) {
+    if let Some(value) = value {
+        command.push_str(&format!(" --{name} {}", quoted(&value.to_string())));
     }
 }

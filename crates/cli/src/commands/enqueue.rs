@@ -15,8 +15,8 @@ use crate::arguments::{GlobalOptions, OutputFormat, parse_duration, parse_instan
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
-use crate::stderr;
 use crate::text::reasons;
+use crate::{executors, stderr};
 
 /// Add single jobs, and print their numbers
 #[derive(Debug, Args)]
@@ -143,9 +143,8 @@ fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<()
         let view = json!({ "job_id": job_id });
         Output { format: global.output }.object(&view, |_| job_id.to_string())?;
         let why = global.hint(&format!("why j{job_id}"));
-        stderr::note(&format!(
-            "job j{job_id} is accepted; to execute it, {executor}; `{why}` shows its state"
-        ));
+        let executor = executors::of_job(&database, job_id, &format!("to execute it, {executor}"))?;
+        stderr::note(&format!("job j{job_id} is accepted; {executor}; `{why}` shows its state"));
         if let Some(payload_error) = &payload_error {
             let cancel = global.hint(&format!("cancel j{job_id}"));
             stderr::note(&format!("warning: the job will fail: {payload_error}; `{cancel}` cancels it"));

@@ -26,7 +26,7 @@ Examples:
   windlass inspect 3           # run 3 with its jobs
   windlass inspect 3/build     # the job `build` of run 3
   windlass inspect j42         # job 42
-  windlass inspect 3 -o json | jq '.jobs[] | {name, duration_ms}'";
+  windlass inspect 3 -o json | jq '.jobs[] | {job, duration_ms}'";
 
 /// Prints the run or the job.
 pub(crate) fn execute(global: &GlobalOptions, args: &InspectArgs) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
 use crate::output::Output;
-use crate::{find, stderr};
+use crate::{executors, find, stderr};
 
 /// Rerun the failed part of a run
 #[derive(Debug, Args)]
@@ -63,10 +63,12 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
         stderr::note(&format!("rerunning {jobs} of run {}", run.id));
         return execution::execute(global, &database, &[run.id], &args.work, OutputShape::One);
     }
+    let start = format!("start a worker with `{}`", args.work.hint(global, "worker"));
     stderr::note(&format!(
-        "{jobs} of run {} are ready to run again; start a worker with `{}`; `{}` shows the progress",
+        "{jobs} of run {} {} ready to run again; {}; `{}` shows the progress",
         run.id,
-        args.work.hint(global, "worker"),
+        if jobs == "1 job" { "is" } else { "are" },
+        executors::of_run(&database, run.id, &start)?,
         global.hint(&format!("watch {}", run.id))
     ));
     if global.output == OutputFormat::Text {

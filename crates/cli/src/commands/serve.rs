@@ -37,7 +37,7 @@ database.";
 
 /// Runs the service, or only checks its settings.
 pub(crate) fn execute(global: GlobalOptions, args: &ServeArgs) -> Result<(), Failure> {
-    let (settings, configured) = Settings::read(&args.options, ConfigRead::First)?;
+    let (settings, configured) = Settings::read(&global, &args.options, ConfigRead::First)?;
     let global = global.configured(configured);
     logging::start(settings.log_level, settings.log_format);
     if global.output != OutputFormat::Text {

@@ -66,5 +66,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: &SignalArgs) -> Result<(), F
     if global.output == OutputFormat::Text {
         return Ok(());
     }
-    Output { format: global.output }.object(&json!({ "id": id, "created": created }), |_| String::new())
+    Output { format: global.output }.object(
+        &json!({ "event": args.event, "event_number": id, "event_id": args.id, "created": created }),
+        |_| String::new(),
+    )
 }

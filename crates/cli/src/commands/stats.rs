@@ -26,7 +26,7 @@ pub(crate) struct StatsArgs {
 const EXAMPLES: &str = "\
 Examples:
   windlass stats
-  windlass stats -o json | jq .jobs.PENDING
+  windlass stats -o json | jq .job_counts.pending
   windlass stats --exact
 
 Without --exact, counts of finished jobs and runs stop at 100,000, so that the

@@ -10,7 +10,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
 use crate::submission::SubmissionArgs;
-use crate::{find, stderr};
+use crate::{executors, find, stderr};
 
 /// Submit a run for a worker to execute, and print its number
 #[derive(Debug, Args)]
@@ -45,9 +45,11 @@ pub(super) fn submit(global: &GlobalOptions, new_run: NewRun) -> Result<(), Fail
     Output { format: global.output }.object(&view, |_| submitted.run_id.to_string())?;
     let watch = global.hint(&format!("watch {}", run.id));
     if submitted.created {
-        let (run_id, worker) = (run.id, global.hint("worker"));
+        let start = format!("start a worker with `{}`", global.hint("worker"));
+        let executor = executors::of_run(&database, run.id, &start)?;
         stderr::note(&format!(
-            "run {run_id} of workflow `{workflow}` is accepted; start a worker with `{worker}`; `{watch}` shows the progress"
+            "run {} of workflow `{workflow}` is accepted; {executor}; `{watch}` shows the progress",
+            run.id
         ));
     } else {
         stderr::note(&format!("{}; `{watch}` shows its progress", known_key(&run, &workflow)));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use windlass_views::{FileError, ValidatedFile};
+use windlass_views::{FileError, PlaceView, ValidatedFile};
 use windlass_workflow::{Colour, Report, Workflow};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
@@ -135,11 +135,9 @@ fn view(path: &Path, error: Option<LoadError>, warnings: Option<&Report>) -> Val
 fn unreadable(failure: &Failure) -> FileError {
     let (message, help) = failure.parts().unwrap_or_default();
     FileError {
-        file: None,
-        line: None,
-        column: None,
         message: message.to_owned(),
-        help: Some(help.to_owned()).filter(|help| !help.is_empty()),
+        place: None,
+        next_step: Some(help.to_owned()).filter(|help| !help.is_empty()),
     }
 }
 
@@ -148,11 +146,13 @@ fn file_errors(report: &Report) -> Vec<FileError> {
         .diagnostics()
         .iter()
         .map(|diagnostic| FileError {
-            file: Some(diagnostic.file.clone()),
-            line: Some(diagnostic.line),
-            column: Some(diagnostic.column),
             message: diagnostic.message.clone(),
-            help: diagnostic.advice().map(str::to_owned),
+            place: Some(PlaceView {
+                file: diagnostic.file.clone(),
+                line: diagnostic.line,
+                column: diagnostic.column,
+            }),
+            next_step: diagnostic.advice().map(str::to_owned),
         })
         .collect()
 }

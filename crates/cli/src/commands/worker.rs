@@ -6,12 +6,13 @@ use clap::Args;
 use windlass_engine::store::Scope;
 use windlass_system::wake_ups::WakeUps;
 
-use crate::arguments::{GlobalOptions, LogFormat, LogOptions, WorkOptions};
+use crate::arguments::{GlobalOptions, LogFormat, LogOptions, WorkOptions, push_option};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{LocalWorker, LocalWorkerOptions};
-use crate::logging;
+use crate::service::DEFAULT_LEVEL;
 use crate::signals::{StopRequests, Urgency};
+use crate::{config, logging};
 
 /// Execute submitted runs and enqueued jobs until stopped
 #[derive(Debug, Args)]
@@ -19,7 +20,7 @@ use crate::signals::{StopRequests, Urgency};
 pub(crate) struct WorkerArgs {
     /// Only jobs of these queues, separated by commas [default: all queues]
     #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
-    queues: Vec<String>,
+    queues: Option<Vec<String>>,
     #[command(flatten)]
     work: WorkOptions,
 
@@ -44,15 +45,23 @@ running jobs, the second stops them. RUST_LOG=debug shows more messages.";
 const IDLE_POLL: Duration = Duration::from_secs(1);
 
 /// Executes jobs until a signal, or until no job is left.
-pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), Failure> {
-    logging::start("info", args.log.format().unwrap_or(LogFormat::Text));
-    let scope = scope(&args.queues)?;
+pub(crate) fn execute(global: GlobalOptions, args: &WorkerArgs) -> Result<(), Failure> {
+    let config = config::read_here(global.config().as_deref())?;
+    let global = &global.configured(config.global.clone());
+    let format = args.log.format().or(config.log_format).unwrap_or(LogFormat::Text);
+    logging::start(config.log_level.unwrap_or(DEFAULT_LEVEL), format);
+    let scope = scope(args.queues.as_ref().or(config.queues.as_ref()))?;
+    let work = WorkOptions {
+        threads: args.work.threads.or(config.threads),
+        capabilities: args.work.capabilities.clone().or(config.capabilities),
+        version: args.work.version.or(config.version),
+    };
     let database = Database::existing_or_new(global)?;
     // Only --until-idle needs a wake-up for each finished job.
     let wants = if args.until_idle { WakeUps::PROGRESS | WakeUps::STOP } else { WakeUps::STOP };
     let listener = database.store().listen(wants);
     let mut stops = StopRequests::listen(listener.clone())?;
-    let worker_options = LocalWorkerOptions::executing(scope.clone(), &args.work);
+    let worker_options = LocalWorkerOptions::executing(global, scope.clone(), &work);
     let worker = LocalWorker::start(global, &database, worker_options)?;
     tracing::info!(worker = worker.worker_id(), database = %database.address(), "worker started");
     let mut was_stopped = false;
@@ -84,10 +93,24 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), F
         listener.wait(IDLE_POLL);
     }
     worker.join(&database)?;
-    stops.outcome(|| global.hint("worker"))
+    stops.outcome(|| args.hint(global))
 }
 
-fn scope(queues: &[String]) -> Result<Scope, Failure> {
+impl WorkerArgs {
+    /// The command that continues.
+    fn hint(&self, global: &GlobalOptions) -> String {
+        let mut verb = "worker".to_owned();
+        push_option(&mut verb, "queue", self.queues.as_ref().map(|queues| queues.join(",")));
+        self.work.push_options(&mut verb);
+        if self.until_idle {
+            verb.push_str(" --until-idle");
+        }
+        global.hint(&verb)
+    }
+}
+
+fn scope(queues: Option<&Vec<String>>) -> Result<Scope, Failure> {
+    let queues = queues.map_or(&[][..], Vec::as_slice);
     if queues.iter().any(String::is_empty) {
         return Err(Failure::usage(
             "the name of a queue is empty",

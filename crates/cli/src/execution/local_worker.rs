@@ -38,14 +38,14 @@ pub(crate) struct LocalWorkerOptions {
 
 impl LocalWorkerOptions {
     /// The options of a worker without retention.
-    pub(crate) fn executing(scope: Scope, work: &WorkOptions) -> LocalWorkerOptions {
+    pub(crate) fn executing(global: &GlobalOptions, scope: Scope, work: &WorkOptions) -> LocalWorkerOptions {
         LocalWorkerOptions {
             scope,
             threads: work.threads,
             capabilities: work.capabilities.clone().unwrap_or_default(),
             version: work.version.unwrap_or(0),
             retention: Retention::default(),
-            link_local: LinkLocal::Refused,
+            link_local: global.link_local(),
             patience: None,
         }
     }

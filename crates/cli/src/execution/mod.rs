@@ -49,7 +49,8 @@ pub(crate) fn execute(
     observer.open();
     let scope = Scope::Runs(run_ids.to_vec());
     let patience = Some(FOREGROUND_PATIENCE);
-    let worker_options = LocalWorkerOptions { patience, ..LocalWorkerOptions::executing(scope, work) };
+    let worker_options =
+        LocalWorkerOptions { patience, ..LocalWorkerOptions::executing(global, scope, work) };
     let worker = LocalWorker::start(global, database, worker_options)?;
     let mut stall = Stall::default();
     while !observer.show_changes(database)? && !worker.has_ended() {

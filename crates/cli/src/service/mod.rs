@@ -1,7 +1,6 @@
 //! The service of `windlass serve`: registers the workflows of a folder, fires schedules, executes jobs, and
 //! reacts to signals and to the service manager.
 
-mod config;
 mod folder;
 mod manager;
 mod reload;
@@ -25,7 +24,7 @@ use crate::text::time;
 use crate::{stderr, workflow_files};
 use folder::{ReadFiles, WorkflowFolder};
 use manager::ServiceManager;
-pub(crate) use settings::{ConfigRead, ServiceOptions, Settings, files_folder};
+pub(crate) use settings::{ConfigRead, DEFAULT_LEVEL, ServiceOptions, Settings};
 use stopping::Deadline;
 use watcher::Watcher;
 
@@ -64,7 +63,7 @@ pub(crate) fn serve(
         capabilities: settings.capabilities.clone(),
         version: settings.version,
         retention: settings.retention,
-        link_local: settings.link_local,
+        link_local: global.link_local(),
         patience: None,
     };
     let worker = LocalWorker::start(global, &database, worker_options)?;
@@ -173,7 +172,7 @@ impl Service<'_> {
         let schedules = self.database.ask(|store| store.schedules().list())?;
         let next = match next_occurrence(&schedules) {
             Some((schedule, at_ms)) => {
-                format!("; next: {} at {}", printable(&schedule.key()), time::day_and_clock(at_ms))
+                format!("; next: {} at {}", printable(&schedule.key()), time::day_and_clock_with_zone(at_ms))
             }
             None => String::new(),
         };
@@ -187,10 +186,10 @@ impl Service<'_> {
     }
 
     fn end(self, requests: &StopRequests) -> Result<(), Failure> {
-        let Service { global, database, worker, watcher, .. } = self;
+        let Service { global, options, database, worker, watcher, .. } = self;
         drop(watcher);
         worker.join(&database)?;
         tracing::info!("stopped");
-        requests.outcome(|| global.hint("serve"))
+        requests.outcome(|| options.hint(global))
     }
 }

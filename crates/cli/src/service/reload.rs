@@ -11,7 +11,7 @@ impl Service<'_> {
     /// Applies changed settings, warns about settings that need a restart, and reads the folder again.
     pub(super) fn reload(&mut self) {
         self.manager.reloading();
-        match Settings::read(self.options, settings::ConfigRead::Again) {
+        match Settings::read(self.global, self.options, settings::ConfigRead::Again) {
             Ok((settings, configured)) => self.apply(settings, &self.global.clone().configured(configured)),
             Err(failure) => {
                 tracing::error!(

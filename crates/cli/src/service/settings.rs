@@ -1,21 +1,20 @@
 //! The settings of a service: from options, else the environment, else the configuration file, else defaults.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use windlass_engine::store::Scope;
 use windlass_scheduler::Retention;
-use windlass_worker::{LinkLocal, WorkerOptions};
+use windlass_worker::WorkerOptions;
 
-use super::config::{self, Config, GRACE_MAX};
 use crate::arguments::{
-    ConfiguredOptions, GlobalOptions, LogFormat, LogOptions, WorkOptions, parse_duration,
+    ConfiguredOptions, GlobalOptions, LogFormat, LogOptions, WorkOptions, parse_duration, push_option,
 };
+use crate::config::{self, Config, ConfigFile, GRACE_MAX};
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
-use crate::workflow_files::CONFIG_FILE;
 
 /// The default grace period.
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
@@ -25,10 +24,6 @@ pub(crate) const DEFAULT_LEVEL: &str = "info";
 /// The settings of the command line and the environment.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServiceOptions {
-    /// The configuration file [default: ./windlass.toml if it exists]
-    #[arg(long, value_name = "FILE", env = "WINDLASS_CONFIG", hide_env_values = true)]
-    config: Option<PathBuf>,
-
     /// A folder whose workflows are registered, at the start and when a file changes
     #[arg(long, value_name = "FOLDER", env = "WINDLASS_WORKFLOWS", hide_env_values = true)]
     workflows: Option<PathBuf>,
@@ -49,6 +44,20 @@ pub(crate) struct ServiceOptions {
     log: LogOptions,
 }
 
+impl ServiceOptions {
+    /// The command that starts this service again.
+    pub(crate) fn hint(&self, global: &GlobalOptions) -> String {
+        let mut verb = "serve".to_owned();
+        let folder = self.workflows.as_ref().map(|folder| folder.display().to_string());
+        push_option(&mut verb, "workflows", folder);
+        push_option(&mut verb, "queue", self.queues.as_ref().map(|queues| queues.join(",")));
+        self.work.push_options(&mut verb);
+        push_option(&mut verb, "grace", self.grace.map(duration_text));
+        push_option(&mut verb, "log-format", self.log.format());
+        global.hint(&verb)
+    }
+}
+
 /// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -61,7 +70,6 @@ pub(crate) struct Settings {
     pub(crate) threads: i64,
     pub(crate) grace: Duration,
     pub(crate) retention: Retention,
-    pub(crate) link_local: LinkLocal,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: &'static str,
 }
@@ -78,17 +86,16 @@ pub(crate) enum ConfigRead {
 impl Settings {
     /// Reads the configuration file and combines it with the options.
     pub(crate) fn read(
+        global: &GlobalOptions,
         options: &ServiceOptions,
         read: ConfigRead,
     ) -> Result<(Settings, ConfiguredOptions), Failure> {
-        let path = options.config.clone().or_else(default_config);
-        let origin = match (&options.config, read) {
-            (Some(_), ConfigRead::First) => PathOrigin::Named,
+        let file = config::find(global.config().as_deref())?.map(|file| match read {
+            ConfigRead::First => file,
             // A pipe was read at the start and may have no more content.
-            (Some(_), ConfigRead::Again) | (None, ConfigRead::First | ConfigRead::Again) => PathOrigin::Found,
-        };
-        let config =
-            path.as_deref().map_or_else(|| Ok(Config::default()), |path| config::load(path, origin))?;
+            ConfigRead::Again => ConfigFile { origin: PathOrigin::Found, ..file },
+        });
+        let config = file.as_ref().map_or_else(|| Ok(Config::default()), config::load)?;
         let queues = options.queues.clone().or(config.queues).unwrap_or_default();
         if queues.iter().any(String::is_empty) {
             return Err(Failure::usage(
@@ -97,7 +104,7 @@ impl Settings {
             ));
         }
         let settings = Settings {
-            config: path,
+            config: file.map(|file| file.path),
             workflows: options.workflows.clone().or(config.workflows),
             queues,
             capabilities: options.work.capabilities.clone().or(config.capabilities).unwrap_or_default(),
@@ -105,7 +112,6 @@ impl Settings {
             threads: options.work.threads.or(config.threads).unwrap_or(WorkerOptions::default().threads),
             grace: options.grace.or(config.grace).unwrap_or(DEFAULT_GRACE),
             retention: config.retention,
-            link_local: config.link_local,
             log_format: options.log.format().or(config.log_format).unwrap_or(LogFormat::Text),
             log_level: config.log_level.unwrap_or(DEFAULT_LEVEL),
         };
@@ -127,7 +133,6 @@ impl Settings {
             ("capabilities", self.capabilities != new.capabilities),
             ("version", self.version != new.version),
             ("threads", self.threads != new.threads),
-            ("http.allow_link_local", self.link_local != new.link_local),
             ("log_format", self.log_format != new.log_format),
         ];
         parts.into_iter().filter(|(_name, differs)| *differs).map(|(name, _differs)| name).collect()
@@ -151,7 +156,7 @@ impl Settings {
         line("durability", global.durability().to_string());
         line("lease", duration_text(global.lease()));
         line("workflows", path(&self.workflows));
-        if let Some(Some(files)) = global.files() {
+        if let Some(files) = global.files() {
             line("files", files.display().to_string());
         }
         line("threads", self.threads.to_string());
@@ -181,25 +186,6 @@ pub(crate) fn retention_text(retention: Retention) -> String {
 
 fn duration_text(duration: Duration) -> String {
     windlass_workflow::duration::to_text(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// The folder for files of runs of a database on a server: from `WINDLASS_FILES`, else from the configuration that was read,
-/// else from the configuration that `serve` would read here.
-pub(crate) fn files_folder(global: &GlobalOptions) -> Result<Option<PathBuf>, Failure> {
-    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(folder) = named("WINDLASS_FILES") {
-        return Ok(Some(folder));
-    }
-    if let Some(files) = global.files() {
-        return Ok(files.clone());
-    }
-    let Some(path) = named("WINDLASS_CONFIG").or_else(default_config) else { return Ok(None) };
-    Ok(config::load(&path, PathOrigin::Found)?.global.files.flatten())
-}
-
-fn default_config() -> Option<PathBuf> {
-    let path = Path::new(CONFIG_FILE);
-    path.exists().then(|| path.to_owned())
 }
 
 fn parse_grace(text: &str) -> Result<Duration, String> {

@@ -27,6 +27,11 @@ pub(crate) fn day_and_clock(at_ms: i64) -> String {
     local(at_ms, "%Y-%m-%d %H:%M:%S")
 }
 
+/// The local day and time with the zone, for messages that are read elsewhere: `2026-11-20 12:03:04 +01:00`.
+pub(crate) fn day_and_clock_with_zone(at_ms: i64) -> String {
+    local(at_ms, "%Y-%m-%d %H:%M:%S %:z")
+}
+
 fn local(at_ms: i64, format: &str) -> String {
     match Local.timestamp_millis_opt(at_ms).single() {
         Some(instant) => instant.format(format).to_string(),

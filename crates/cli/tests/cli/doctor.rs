@@ -91,7 +91,7 @@ fn each_problem_is_named_with_a_next_step_and_an_exit_code() {
         bench.database.sql(Access::Write).execute(&statement);
         let found = finding(&bench, about);
         assert_eq!(found["state"], "problem", "{statement}: {found}");
-        assert!(found["words"].as_str().unwrap().contains(words), "{statement}: {found}");
+        assert!(found["message"].as_str().unwrap().contains(words), "{statement}: {found}");
         assert!(!found["next_step"].as_str().unwrap().is_empty());
         bench.windlass(&["doctor"]).code(1).says(&["problem", words, "next: "]);
     }
@@ -111,7 +111,7 @@ fn a_killed_worker_is_not_alive_and_doctor_changes_nothing() {
     bench.windlass(&["enqueue", "shell", "--payload", "{}"]).code(0);
     let found = finding(&bench, "workers");
     assert_eq!(found["state"], "problem", "{found}");
-    assert!(found["words"].as_str().unwrap().starts_with("no worker is alive; 1 job is due"), "{found}");
+    assert!(found["message"].as_str().unwrap().starts_with("no worker is alive; 1 job is due"), "{found}");
     assert_eq!(registered(), Some(1), "a doctor only looks");
 }
 

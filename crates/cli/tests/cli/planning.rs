@@ -83,7 +83,7 @@ fn the_times_of_the_last_runs_are_shown_and_nothing_is_changed() {
     assert_eq!(json!(forecasts), json!(["runs", "runs", "skipped", "undecided", "skipped", "runs"]));
     assert_eq!(plan["jobs"][1]["items"], 2);
     assert!(plan["jobs"][0]["duration_ms"].is_i64(), "{plan:#}");
-    assert_eq!(plan["secrets"][1], json!({ "name": "VAULT", "found": null, "reason": null }));
+    assert_eq!(plan["secrets"][1], json!({ "secret": "VAULT", "found": null, "reason": null }));
     bench.windlass(&["plan", "nightly.toml"]).code(0).says(&["last 2 runs, median", "critical path, about"]);
 }
 

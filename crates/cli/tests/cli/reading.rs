@@ -19,7 +19,7 @@ fn runs_are_listed_newest_first_and_filtered() {
     bench.windlass(&["runs"]).code(0).says(&["RUN", "  2  bad", "FAILED", "3/3", "  1  good", "SUCCESSFUL"]);
     let ids = |arguments: &[&str]| -> Vec<i64> {
         let runs = bench.json(arguments);
-        runs.as_array().unwrap().iter().map(|run| run["id"].as_i64().unwrap()).collect()
+        runs.as_array().unwrap().iter().map(|run| run["run_id"].as_i64().unwrap()).collect()
     };
     assert_eq!(ids(&["runs"]), [2, 1]);
     assert_eq!(ids(&["runs", "--status", "successful"]), [1]);
@@ -147,11 +147,11 @@ fn stats_count_everything() {
         "no worker is running",
     ]);
     let stats = bench.json(&["stats"]);
-    assert_eq!(stats["jobs"]["SKIPPED"], 1);
-    assert_eq!(stats["jobs"]["BLOCKED"], 0);
+    assert_eq!(stats["job_counts"]["skipped"], 1);
+    assert_eq!(stats["job_counts"]["blocked"], 0);
     assert_eq!(
-        stats["runs"],
-        json!({"PENDING": 0, "RUNNING": 0, "SUCCESSFUL": 1, "FAILED": 1, "CANCELLED": 0})
+        stats["run_counts"],
+        json!({"total": 2, "pending": 0, "running": 0, "successful": 1, "failed": 1, "cancelled": 0})
     );
     assert_eq!(stats["workers"], json!([]));
     assert_eq!(stats["at_least"], json!({"jobs": [], "runs": []}));
@@ -162,7 +162,7 @@ fn stats_count_everything() {
 fn a_list_of_runs_goes_on_below_a_number() {
     let bench = bench_with_two_runs();
     let page = bench.json(&["runs", "-n", "5", "--before", "2"]);
-    assert_eq!((page[0]["id"].as_i64(), page[1].is_null()), (Some(1), true));
+    assert_eq!((page[0]["run_id"].as_i64(), page[1].is_null()), (Some(1), true));
     bench.windlass(&["runs", "--before", "1"]).code(0).tells(&["no run matches"]);
     bench.windlass(&["runs", "--before", "x"]).fails(2, &["a run is a number such as 3"]);
 }

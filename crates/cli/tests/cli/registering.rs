@@ -96,7 +96,7 @@ fn a_registered_workflow_runs_by_its_name_from_any_folder() {
     // The registered version counts, not the current content of the file.
     bench.write("flows/nightly.toml", "name = \"nightly\"\n[jobs.other]\nrun = \"true\"\n");
     bench.windlass(&["submit", "nightly"]).code(0).tells(&["run 2 of workflow `nightly`"]);
-    assert_eq!(bench.json(&["inspect", "2"])["jobs"][0]["name"], "fetch");
+    assert_eq!(bench.json(&["inspect", "2"])["jobs"][0]["job"], "fetch");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn special_files_in_a_folder_are_reported_and_do_not_block() {
     serving.wait_until_it_tells(&bench, "pipe.toml is a FIFO");
     bench.wait_for("the sound file being registered", || {
         let listed = bench.json(&["workflows"]);
-        (listed[0]["name"] == "nightly").then_some(())
+        (listed[0]["workflow"] == "nightly").then_some(())
     });
     serving.signal(rustix::process::Signal::TERM);
     bench.wait_for("the end", || serving.child.try_wait().unwrap());

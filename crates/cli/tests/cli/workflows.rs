@@ -28,7 +28,7 @@ fn an_error_in_an_included_file_names_that_file() {
     bench.windlass(&["run", "top.toml"]).code(2).tells(&["common.toml:2:12"]);
     let report = bench.json(&["validate", "top.toml"]);
     assert_eq!(
-        (&report[0]["errors"][0]["file"], &report[0]["errors"][0]["line"]),
+        (&report[0]["errors"][0]["place"]["file"], &report[0]["errors"][0]["place"]["line"]),
         (&json!("common.toml"), &json!(2))
     );
     std::fs::remove_file(bench.path("common.toml")).unwrap();
@@ -52,7 +52,7 @@ fn warnings_are_shown_and_are_errors_only_with_strict() {
     bench.windlass(&["validate", "--strict", "good.toml"]).code(0);
     let report = bench.json(&["validate", "odd.toml"]);
     assert_eq!((&report[0]["valid"], &report[0]["errors"]), (&json!(true), &json!([])));
-    assert_eq!(report[0]["warnings"][0]["column"], 13);
+    assert_eq!(report[0]["warnings"][0]["place"]["column"], 13);
     let report = bench.windlass(&["validate", "--strict", "odd.toml", "-o", "json"]).code(2).stdout.clone();
     assert!(report.contains("\"valid\": false"), "{report}");
 }
@@ -81,11 +81,11 @@ fn errors_as_json_have_lines() {
     bench.write("wrong.toml", WRONG);
     let report = bench.json(&["validate", "wrong.toml", "missing.toml"]);
     assert_eq!(report[0]["valid"], false);
-    assert_eq!(report[0]["errors"][0]["line"], 4);
-    assert!(report[0]["errors"][0]["column"].is_u64(), "{report}");
+    assert_eq!(report[0]["errors"][0]["place"]["line"], 4);
+    assert!(report[0]["errors"][0]["place"]["column"].is_u64(), "{report}");
     assert!(report[0]["errors"][0]["message"].as_str().unwrap().contains("bb"), "{report}");
-    assert_eq!(report[0]["errors"][0]["help"], "did you mean `b`?");
-    assert_eq!(report[1]["errors"][0]["line"], json!(null));
+    assert_eq!(report[0]["errors"][0]["next_step"], "did you mean `b`?");
+    assert_eq!(report[1]["errors"][0]["place"]["line"], json!(null));
 }
 
 #[test]

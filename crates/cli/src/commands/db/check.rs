@@ -31,7 +31,7 @@ struct CheckReport {
 #[derive(Debug, Serialize)]
 struct ProblemView {
     check: &'static str,
-    detail: String,
+    message: String,
     next_step: &'static str,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &CheckArgs) -> Result<(), F
             Ok(problems)
         })?
         .into_iter()
-        .map(|Problem { check, detail, next_step }| ProblemView { check, detail, next_step })
+        .map(|Problem { check, detail, next_step }| ProblemView { check, message: detail, next_step })
         .collect();
     let report = CheckReport { ok: problems.is_empty(), problems };
     Output { format: global.output }.object(&report, |report| text(report, address))?;
@@ -85,7 +85,7 @@ fn text(report: &CheckReport, address: &DatabaseAddress) -> String {
             "{} {}: {}\n",
             paint(RED, "broken:"),
             problem.check,
-            printable(&problem.detail)
+            printable(&problem.message)
         ));
         let is_last = report.problems.get(index + 1).is_none_or(|next| next.check != problem.check);
         if is_last {

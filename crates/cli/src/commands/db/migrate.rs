@@ -26,7 +26,7 @@ time yourself.";
 pub(crate) fn execute(global: &GlobalOptions, _args: &MigrateArgs) -> Result<(), Failure> {
     let database = Database::existing_or_new(global)?;
     let address = database.address();
-    let view = json!({ "path": address.to_string(), "version": SCHEMA_VERSION });
+    let view = json!({ "database": address.to_string(), "schema_version": SCHEMA_VERSION });
     Output { format: global.output }
         .object(&view, |_| format!("the tables of {address} have version {SCHEMA_VERSION}"))
 }

@@ -49,7 +49,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Fa
         }
         total.add(step);
     }
-    let view = json!({ "runs": total.runs, "jobs": total.jobs });
+    let view = json!({ "deleted_runs": total.runs, "deleted_jobs": total.jobs });
     Output { format: global.output }.object(&view, |_| {
         let (runs, jobs) = (count(total.runs, "run"), count(total.jobs, "job"));
         let what = match (before_ms, args.keep) {

@@ -66,7 +66,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &VacuumArgs) -> Result<(), F
     let is_wal_empty = file.empty_wal().map_err(failed)?;
     let after = file.file_size().map_err(failed)?;
     let view = json!({
-        "path": path.to_string_lossy(),
+        "database": path.to_string_lossy(),
         "bytes_before": before.bytes, "bytes": after.bytes, "free_bytes": after.free_bytes, "wal_bytes": after.wal_bytes,
     });
     Output { format: global.output }.object(&view, |_| {

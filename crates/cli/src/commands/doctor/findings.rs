@@ -40,7 +40,7 @@ pub(super) enum Severity {
 pub(super) struct Finding {
     pub(super) about: &'static str,
     pub(super) state: Severity,
-    pub(super) words: String,
+    pub(super) message: String,
     pub(super) next_step: Option<String>,
 }
 
@@ -55,15 +55,15 @@ pub(super) struct StuckJobs {
 }
 
 fn ok(about: &'static str, words: impl Into<String>) -> Finding {
-    Finding { about, state: Severity::Ok, words: words.into(), next_step: None }
+    Finding { about, state: Severity::Ok, message: words.into(), next_step: None }
 }
 
 fn warning(about: &'static str, words: impl Into<String>, next_step: impl Into<String>) -> Finding {
-    Finding { about, state: Severity::Warning, words: words.into(), next_step: Some(next_step.into()) }
+    Finding { about, state: Severity::Warning, message: words.into(), next_step: Some(next_step.into()) }
 }
 
 fn problem(about: &'static str, words: impl Into<String>, next_step: impl Into<String>) -> Finding {
-    Finding { about, state: Severity::Problem, words: words.into(), next_step: Some(next_step.into()) }
+    Finding { about, state: Severity::Problem, message: words.into(), next_step: Some(next_step.into()) }
 }
 
 fn megabytes(bytes: i64) -> String {

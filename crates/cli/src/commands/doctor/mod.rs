@@ -117,13 +117,13 @@ fn stuck_jobs(
 
 fn text(report: &Report) -> String {
     let mut text = String::new();
-    for Finding { about, state, words, next_step } in &report.findings {
+    for Finding { about, state, message, next_step } in &report.findings {
         let state = match state {
             Severity::Ok => paint(GREEN, format!("{:<8}", "ok")),
             Severity::Warning => paint(YELLOW, format!("{:<8}", "warning")),
             Severity::Problem => paint(RED, format!("{:<8}", "problem")),
         };
-        text.push_str(&format!("{state} {about:<11} {}\n", printable(words)));
+        text.push_str(&format!("{state} {about:<11} {}\n", printable(message)));
         if let Some(next_step) = next_step {
             text.push_str(&format!("{:21}next: {}\n", "", printable(next_step)));
         }

@@ -53,7 +53,7 @@ fn view(workflow: &Workflow, params: &Map<String, Json>, dir: Option<&Path>, pas
     let planned = plan(workflow, params);
     let mut jobs: Vec<PlannedJobView> = planned.iter().map(|planned| job_view(workflow, planned)).collect();
     for job in &mut jobs {
-        job.duration_ms = past.median_ms(&job.name);
+        job.duration_ms = past.median_ms(&job.job);
     }
     let critical_path =
         path::critical(workflow, &planned, |job| past.median_ms(&job.name).or_else(|| sleep_ms(job, params)));
@@ -92,7 +92,7 @@ fn job_view(workflow: &Workflow, planned: &PlannedJob) -> PlannedJobView {
         }
     };
     PlannedJobView {
-        name: job.name.clone(),
+        job: job.name.clone(),
         kind: job.action.kind(),
         needs: job.needs.iter().map(|needed| workflow.jobs[*needed].name.clone()).collect(),
         handler: job.handler.map(RunHandler::key),
@@ -110,5 +110,5 @@ fn secret_view(secret: &Secret, dir: Option<&Path>) -> PlannedSecretView {
         SecretPresence::NotTried => (None, None),
         SecretPresence::Missing(why) => (Some(false), Some(why)),
     };
-    PlannedSecretView { name: secret.name.clone(), found, reason }
+    PlannedSecretView { secret: secret.name.clone(), found, reason }
 }

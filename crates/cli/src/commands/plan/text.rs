@@ -27,7 +27,7 @@ pub(super) fn plan(view: &PlanView) -> String {
     let mut table = Table::new(&columns);
     for job in &view.jobs {
         table.row([
-            job.name.clone(),
+            job.job.clone(),
             job.calls.as_ref().map_or_else(|| job.kind.to_owned(), |calls| format!("{} {calls}", job.kind)),
             job.needs.join(", "),
             items(job),
@@ -52,7 +52,7 @@ pub(super) fn plan(view: &PlanView) -> String {
 
 /// A secret that is not there. The line is not cut, because it says what to do.
 fn secret(secret: &PlannedSecretView) -> Option<String> {
-    let PlannedSecretView { name, found, reason } = secret;
+    let PlannedSecretView { secret: name, found, reason } = secret;
     match (found, reason) {
         (Some(false), reason) => {
             let reason = printable(reason.as_deref().unwrap_or_default()).into_owned();

@@ -10,7 +10,7 @@ use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
-use crate::{find, stderr};
+use crate::{executors, find, stderr};
 
 /// Start a run of a schedule now
 #[derive(Debug, Args)]
@@ -36,10 +36,11 @@ pub(super) fn execute(global: &GlobalOptions, args: &TriggerArgs) -> Result<(), 
     let submitted = database.ask(|store| store.schedules().trigger(schedule.id))?;
     let run_id = submitted.run_id;
     if global.output == OutputFormat::Text {
+        let start = format!("start a worker with `{}`", global.hint("worker"));
         stderr::note(&format!(
-            "run {run_id} of schedule {} is accepted; start a worker with `{}`; `{}` shows the progress",
+            "run {run_id} of schedule {} is accepted; {}; `{}` shows the progress",
             schedule.key(),
-            global.hint("worker"),
+            executors::of_run(&database, run_id, &start)?,
             global.hint(&format!("watch {run_id}"))
         ));
         return output::write_text(&run_id.to_string());

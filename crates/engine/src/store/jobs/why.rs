@@ -243,7 +243,7 @@ impl Jobs<'_> {
         let workers = self.store.workers().live()?;
         if workers.is_empty() && job.execute_after <= self.store.clock.now_ms() {
             reasons.push(Reason::NoScheduler);
-        } else if !is_wait && !workers.iter().any(|worker| takes(worker, job)) {
+        } else if !is_wait && !workers.iter().any(|worker| worker.takes(job)) {
             reasons.push(no_worker(job, &workers));
         }
         Ok(reasons)
@@ -264,7 +264,7 @@ impl Jobs<'_> {
             return Ok(vec![Reason::QueuePaused(job.queue.clone())]);
         }
         let alive = self.store.workers().live()?;
-        let takers: Vec<&Worker> = alive.iter().filter(|worker| takes(worker, job)).collect();
+        let takers: Vec<&Worker> = alive.iter().filter(|worker| worker.takes(job)).collect();
         if takers.is_empty() {
             return Ok(vec![no_worker(job, &alive)]);
         }
@@ -379,9 +379,12 @@ impl Jobs<'_> {
     }
 }
 
-/// Whether a live worker would claim the job, if nothing else prevented it.
-fn takes(worker: &Worker, job: &Job) -> bool {
-    is_in_scope(worker, job) && worker.capabilities().check(&job.kind, &job.requires, job.version).is_ok()
+impl Worker {
+    /// Whether this worker, if it is alive, would claim the job, if nothing else prevented it.
+    #[must_use]
+    pub fn takes(&self, job: &Job) -> bool {
+        is_in_scope(self, job) && self.capabilities().check(&job.kind, &job.requires, job.version).is_ok()
+    }
 }
 
 /// Whether the job is within the queues and runs of a worker.

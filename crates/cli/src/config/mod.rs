@@ -1,4 +1,6 @@
-//! The configuration file of `serve`, which is read as strictly as a workflow file.
+//! The configuration file, which is read as strictly as a workflow file. Every verb reads it.
+
+mod find;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +14,8 @@ use crate::arguments::{
     ConfiguredOptions, DatabaseArgument, Durability, LogFormat, MAX_LEASE, MIN_LEASE, check_name,
 };
 use crate::error::Failure;
-use crate::read_file::{self, PathOrigin};
+use crate::read_file;
+pub(crate) use find::{ConfigFile, find};
 
 /// The largest configuration file.
 const FILE_BYTES: usize = 1024 * 1024;
@@ -33,14 +36,19 @@ pub(crate) struct Config {
     pub(crate) version: Option<i64>,
     pub(crate) grace: Option<Duration>,
     pub(crate) retention: Retention,
-    pub(crate) link_local: LinkLocal,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: Option<&'static str>,
 }
 
+/// Reads the configuration of this process. Without a file, it sets nothing.
+pub(crate) fn read_here(named: Option<&Path>) -> Result<Config, Failure> {
+    find(named)?.map_or_else(|| Ok(Config::default()), |file| load(&file))
+}
+
 /// Reads the file. Relative paths in it start at its folder.
-pub(crate) fn load(path: &Path, origin: PathOrigin) -> Result<Config, Failure> {
-    let bytes = read_file::read(path, FILE_BYTES, origin)?;
+pub(crate) fn load(file: &ConfigFile) -> Result<Config, Failure> {
+    let path = file.path.as_path();
+    let bytes = read_file::read(path, FILE_BYTES, file.origin)?;
     if bytes.len() > FILE_BYTES {
         return Err(Failure::usage(
             format!("the configuration {} is larger than {} KiB", path.display(), FILE_BYTES / 1024),
@@ -49,19 +57,20 @@ pub(crate) fn load(path: &Path, origin: PathOrigin) -> Result<Config, Failure> {
     }
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
     Source::new(path.display().to_string(), bytes)
-        .and_then(|source| strict::read(&source, "the configuration", |table| read(table, &folder)))
+        .and_then(|source| strict::read(&source, "the configuration", |table| take(table, &folder)))
         .map_err(|report| Failure::InvalidWorkflow {
             report: report.render(Colour::Always),
             help: format!("correct the file; `windlass serve --check --config {}` checks it", path.display()),
         })
 }
 
-fn read(table: &mut Table<'_, '_>, folder: &Path) -> Config {
+fn take(table: &mut Table<'_, '_>, folder: &Path) -> Config {
     let global = ConfiguredOptions {
         database: table.parsed("database", |text| database(text, folder)),
         durability: table.word("durability", &[("full", Durability::Full), ("normal", Durability::Normal)]),
         lease: duration(table, "lease", MIN_LEASE, MAX_LEASE),
-        files: Some(table.table("files", |table| table.text("dir").map(|text| folder.join(text))).flatten()),
+        files: table.table("files", |table| table.text("dir").map(|text| folder.join(text))).flatten(),
+        link_local: table.table("http", link_local),
     };
     Config {
         global,
@@ -75,7 +84,6 @@ fn read(table: &mut Table<'_, '_>, folder: &Path) -> Config {
             keep_events_ms: table.table("events", keep_events_ms).flatten(),
             ..table.table("retention", retention).unwrap_or_default()
         },
-        link_local: table.table("http", link_local).unwrap_or_default(),
         log_format: table.word("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
         log_level: table.word("log_level", &LEVELS),
     }
@@ -121,12 +129,13 @@ fn duration(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::read_file::PathOrigin;
 
     fn config(text: &str) -> Result<Config, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("windlass.toml");
         std::fs::write(&path, text).unwrap();
-        load(&path, PathOrigin::Found).map_err(|failure| {
+        load(&ConfigFile { path, origin: PathOrigin::Found }).map_err(|failure| {
             let text = format!("{failure:?}").replace("\\n", "\n");
             anstream::adapter::strip_str(&text.replace("\\u{1b}", "\u{1b}")).to_string()
         })
@@ -155,7 +164,7 @@ mod tests {
             keep_events_ms: Some(3 * 86_400_000),
         };
         assert_eq!(said.retention, retention);
-        assert_eq!(said.link_local, LinkLocal::Allowed);
+        assert_eq!(said.global.link_local, Some(LinkLocal::Allowed));
     }
 
     #[test]
@@ -163,7 +172,7 @@ mod tests {
         let said = config("").unwrap();
         assert!(said.workflows.is_none() && said.threads.is_none() && said.global.database.is_none());
         assert_eq!(said.retention, Retention::default());
-        assert_eq!(said.link_local, LinkLocal::Refused);
+        assert_eq!(said.global.link_local, None);
     }
 
     #[test]
