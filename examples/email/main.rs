@@ -12,15 +12,25 @@ mod mailer;
 mod signup;
 mod smtp;
 
-use std::error::Error;
+use std::process::ExitCode;
 
-use connection::Connection;
+use connection::{Connection, Result};
 
 const USAGE: &str = "usage: email create-tables DATABASE
        email signup DATABASE < ADDRESSES
        email mailer DATABASE SMTP_HOST:PORT [THREADS]";
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match execute() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
