@@ -103,7 +103,7 @@ CREATE TABLE runs (
     finished_at      {integer},
     updated_at       {integer} NOT NULL DEFAULT ({now_ms}),
     -- Why a schedule started it, or `event` if a trigger did; NULL if a person submitted it.
-    source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'trigger', 'event')),
+    source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'manual', 'event')),
     -- Proves that the run's transaction was kept, if the answer to its commit was lost.
     token            {integer} NOT NULL DEFAULT ({token}),
     -- Whether some of its jobs are handlers, and which of its jobs run: 0 is its jobs, 1 the handlers of its outcome, 2 the
