@@ -1,6 +1,8 @@
 //! The command line: the list of verbs, and the help that groups them. The arguments of a verb are in its file
 //! under [`crate::commands`].
 
+mod other_names;
+
 use std::ffi::OsString;
 use std::process;
 
@@ -113,9 +115,11 @@ pub(crate) fn parse() -> Cli {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Help and errors about the command line have colours too.
     let mut command = command.color(color_of(&arguments).into());
-    let mut matches = command
-        .try_get_matches_from_mut(&arguments)
-        .unwrap_or_else(|error| name_variable(error, &command, &arguments).exit());
+    let mut matches = command.try_get_matches_from_mut(&arguments).unwrap_or_else(|error| {
+        let words: Vec<String> =
+            arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+        name_variable(other_names::add(error, &command, &words), &command, &arguments).exit()
+    });
     Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
 }
 

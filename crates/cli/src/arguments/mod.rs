@@ -6,6 +6,7 @@ pub(crate) mod filters;
 mod global;
 mod log;
 mod names;
+mod run_address;
 mod run_or_job;
 mod show;
 mod work;
@@ -17,6 +18,7 @@ pub(crate) use global::{
 };
 pub(crate) use log::{LogFormat, LogOptions};
 pub(crate) use names::{check_name, parse_name};
+pub(crate) use run_address::RunAddress;
 pub(crate) use run_or_job::{RunOrJob, parse_job_id, parse_run_id};
 pub(crate) use show::{Show, ShowOptions};
 pub(crate) use work::{WorkOptions, push_option};

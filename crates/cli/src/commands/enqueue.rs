@@ -18,7 +18,7 @@ use crate::output::Output;
 use crate::text::reasons;
 use crate::{executors, stderr};
 
-/// Add single jobs, and print their numbers
+/// Add single jobs, and print their ids
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EnqueueArgs {
@@ -141,7 +141,7 @@ fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<()
     let database = Database::existing_or_new(global)?;
     for job_id in database.ask(|store| store.jobs().enqueue(vec![job]))? {
         let view = json!({ "job_id": job_id });
-        Output { format: global.output }.object(&view, |_| job_id.to_string())?;
+        Output { format: global.output }.object(&view, |_| format!("j{job_id}"))?;
         let why = global.hint(&format!("why j{job_id}"));
         let executor = executors::of_job(&database, job_id, &format!("to execute it, {executor}"))?;
         stderr::note(&format!("job j{job_id} is accepted; {executor}; `{why}` shows its state"));
@@ -202,7 +202,7 @@ fn enqueue_many(
 }
 
 fn numbers(ids: &[i64]) -> String {
-    ids.iter().map(i64::to_string).collect::<Vec<_>>().join("\n")
+    ids.iter().map(|job_id| format!("j{job_id}")).collect::<Vec<_>>().join("\n")
 }
 
 fn milliseconds(duration: Duration) -> i64 {

@@ -3,7 +3,7 @@
 use clap::Args;
 use windlass_views::InspectedRun;
 
-use crate::arguments::{GlobalOptions, ShowOptions, WorkOptions, parse_run_id};
+use crate::arguments::{GlobalOptions, RunAddress, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -15,8 +15,8 @@ use crate::{find, stderr};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ResumeArgs {
     /// The run to continue; without it, all unfinished runs
-    #[arg(value_name = "RUN", value_parser = parse_run_id)]
-    run: Option<i64>,
+    #[arg(value_name = "RUN")]
+    run: Option<RunAddress>,
     #[command(flatten)]
     show: ShowOptions,
     #[command(flatten)]
@@ -36,8 +36,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), F
     // Does not rescue the jobs of dead workers yet: that happens while the runs are executed. A rescue can end a
     // run (`on_interrupt = "fail"`), and this must be reported as the outcome of the run.
     let database = Database::existing_without_rescue(global)?;
-    match args.run {
-        Some(run_id) => one(global, &database, run_id, args),
+    match &args.run {
+        Some(address) => one(global, &database, find::named_run(&database, address)?.id, args),
         None => all(global, &database, args),
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use windlass_engine::store::{RetrySelection, Run};
 use windlass_views::RunView;
 
-use crate::arguments::{GlobalOptions, OutputFormat, ShowOptions, WorkOptions, parse_run_id};
+use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -15,9 +15,9 @@ use crate::{executors, find, stderr};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RetryArgs {
-    /// The run
-    #[arg(value_name = "RUN", value_parser = parse_run_id)]
-    run: i64,
+    /// The run: its number, `latest`, or the name of its workflow
+    #[arg(value_name = "RUN")]
+    run: RunAddress,
 
     /// Rerun failed, skipped and cancelled jobs (the default)
     #[arg(long, conflicts_with = "from")]
@@ -45,7 +45,7 @@ Examples:
 /// Makes the jobs ready, and executes them here unless `--detach` is given.
 pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let run = find::run(&database, args.run)?;
+    let run = find::named_run(&database, &args.run)?;
     check(global, &run, args)?;
     let selection = match &args.from {
         Some(name) => {
