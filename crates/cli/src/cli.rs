@@ -1,6 +1,9 @@
 //! The command line: the list of verbs, and the help that groups them. The arguments of a verb are in its file
 //! under [`crate::commands`].
 
+mod json_error;
+mod other_names;
+
 use std::ffi::OsString;
 use std::process;
 
@@ -10,13 +13,12 @@ use clap::builder::styling::Styles;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::arguments::{ColorMode, GlobalOptions};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
     inspect, jobs, logs, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal,
     stats, submit, test, validate, watch, why, worker, workflows,
 };
-use crate::error::Failure;
 use crate::output;
 
 /// Durable workflows in one binary and one SQLite file.
@@ -112,48 +114,25 @@ pub(crate) fn parse() -> Cli {
         process::exit(code);
     }
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let mut matches = command
-        .try_get_matches_from_mut(&arguments)
-        .unwrap_or_else(|error| end(&name_variable(error, &command, &arguments), &arguments));
-    Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| end(&error, &arguments))
-}
-
-/// Ends the process after `--help`, `--version` or an invalid command line. A program gets the error as JSON.
-fn end(error: &clap::Error, arguments: &[OsString]) -> ! {
-    let format = requested_format(arguments);
-    if !error.use_stderr() || format == OutputFormat::Text {
-        error.exit();
-    }
-    let failure = usage(&error.render().to_string());
-    failure.conclude(format);
-    process::exit(i32::from(failure.exit_code()));
-}
-
-/// The format that an invalid command line asks for.
-fn requested_format(arguments: &[OsString]) -> OutputFormat {
-    let texts: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
-    let value_after = |index: usize| texts.get(index + 1).copied();
-    let given = texts.iter().enumerate().find_map(|(index, text)| match *text {
-        "-o" | "--output" => value_after(index),
-        text => text.strip_prefix("--output=").or_else(|| text.strip_prefix("-o")),
+    // Help and errors about the command line have colours too.
+    let mut command = command.color(color_of(&arguments).into());
+    let mut matches = command.try_get_matches_from_mut(&arguments).unwrap_or_else(|error| {
+        let words: Vec<String> =
+            arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let error = name_variable(other_names::add(error, &command, &words), &command, &arguments);
+        json_error::end(&error, &arguments)
     });
-    given
-        .and_then(|word| OutputFormat::from_str(word.trim_start_matches('='), false).ok())
-        .unwrap_or(OutputFormat::Text)
+    Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| json_error::end(&error, &arguments))
 }
 
-/// The parts of an error of clap: `error: …`, lines that belong to it, `tip: …`, `Usage: …`.
-fn usage(text: &str) -> Failure {
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let is_message =
-        |line: &&str| !["tip:", "Usage:", "For more information"].iter().any(|start| line.starts_with(start));
-    let message: Vec<&str> = lines().take_while(is_message).collect();
-    let tips = lines().filter_map(|line| line.strip_prefix("tip:")).map(str::trim);
-    let usage = lines().find_map(|line| line.strip_prefix("Usage:")).map(str::trim);
-    let usage = usage.map(|usage| format!("usage: {usage}"));
-    let help: Vec<String> = tips.map(str::to_owned).chain(usage).collect();
-    let message = message.join(" ");
-    Failure::usage(message.strip_prefix("error: ").unwrap_or(&message), help.join("; "))
+/// The value of `--color`, before the command line is parsed.
+fn color_of(arguments: &[OsString]) -> ColorMode {
+    let words = arguments.iter().map(|argument| argument.to_str().unwrap_or_default());
+    let followed = words.clone().zip(words.clone().skip(1));
+    let apart = followed.filter(|(option, _)| *option == "--color").map(|(_, value)| value);
+    let joined = words.filter_map(|word| word.strip_prefix("--color="));
+    let value = joined.chain(apart).last();
+    value.and_then(|value| ColorMode::from_str(value, false).ok()).unwrap_or(ColorMode::Auto)
 }
 
 /// Names the variable instead of the option in an error about a value from the environment.
@@ -208,34 +187,6 @@ fn help_template(command: &clap::Command) -> StyledStr {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_error_of_the_command_line_has_a_message_and_a_next_step() {
-        let text = "error: unexpected argument '--run-ky' found\n\n  tip: a similar argument exists: '--run-key'\n\n\
-                    Usage: windlass run <FILE|NAME>\n\nFor more information, try '--help'.\n";
-        let help = "a similar argument exists: '--run-key'; usage: windlass run <FILE|NAME>";
-        assert_eq!(usage(text), Failure::usage("unexpected argument '--run-ky' found", help));
-        let missing = "error: the following required arguments were not provided:\n  <FILE>\n\nUsage: windlass x <FILE>\n";
-        let message = "the following required arguments were not provided: <FILE>";
-        assert_eq!(usage(missing), Failure::usage(message, "usage: windlass x <FILE>"));
-    }
-
-    #[test]
-    fn the_format_is_known_although_the_command_line_is_invalid() {
-        let cases = [
-            (&["-o", "json"][..], OutputFormat::Json),
-            (&["-ojsonl"], OutputFormat::Jsonl),
-            (&["--output=json", "runs"], OutputFormat::Json),
-            (&["--output", "jsonl"], OutputFormat::Jsonl),
-            (&["-o", "xml"], OutputFormat::Text),
-            (&["-o"], OutputFormat::Text),
-            (&["runs"], OutputFormat::Text),
-        ];
-        for (arguments, expected) in cases {
-            let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
-            assert_eq!(requested_format(&arguments), expected, "{arguments:?}");
-        }
-    }
 
     #[test]
     fn clap_accepts_the_declarations() {

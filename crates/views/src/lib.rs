@@ -49,7 +49,7 @@ pub use schema::{make_exact, schema_generator};
 pub use stats::{StatsView, WorkerView};
 pub use test::{CrashDifferenceView, CrashesView, DifferenceView, RepeatedView, TestedCase};
 pub use time::{Instant, rfc3339};
-pub use why::{ReasonView, WhyView, reason_kind};
+pub use why::{ReasonView, WhyRunView, WhyView, reason_kind};
 pub use workflow::{AppliedView, DefinitionView, RegistrationView, VersionView};
 pub use workflow_changes::{ChangedPart, PartChanges, WorkflowChanges};
 pub use written_file::{FormattedFile, ImportView, ImportedFile, WrittenFile};

@@ -36,7 +36,7 @@ pub struct RunView {
     /// The tags of its definition, sorted.
     tags: Vec<String>,
     /// What started it, if it was no person and no job.
-    #[schemars(extend("enum" = ["schedule", "catchup", "backfill", "trigger", "event", null]))]
+    #[schemars(extend("enum" = ["schedule", "catchup", "backfill", "manual", "event", null]))]
     source: Option<&'static str>,
     /// The schedule that started it.
     schedule_id: Option<i64>,

@@ -144,7 +144,7 @@ pub struct UnstartedView {
     #[schemars(extend("enum" = ["WAITING", "SKIPPED"]))]
     status: &'static str,
     /// Where it comes from.
-    #[schemars(extend("enum" = ["schedule", "catchup", "backfill", "trigger", "event"]))]
+    #[schemars(extend("enum" = ["schedule", "catchup", "backfill", "manual", "event"]))]
     source: &'static str,
     /// It does not start before.
     start_after: Option<Instant>,

@@ -9,6 +9,7 @@ mod contention;
 mod contract;
 mod crash;
 mod docs;
+mod email;
 mod examples;
 mod faults_files;
 mod faults_jobs;

@@ -174,4 +174,10 @@ fn the_example_agrees_with_the_page() {
         compared += 1;
     }
     assert_eq!(compared, 7);
+    // The e-mail example has no jobs of runs.
+    let example = fs::read_to_string(repository().join("examples/email/worker.py")).expect("the example");
+    let example = words(&example);
+    for (name, statement) in statements().into_iter().filter(|(name, _)| name != "start the run") {
+        assert!(example.contains(&words(&statement)), "examples/email: {name}: {statement}");
+    }
 }

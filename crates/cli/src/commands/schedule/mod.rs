@@ -4,6 +4,7 @@ mod add;
 mod backfill;
 mod coming_times;
 mod find_schedule;
+mod fire;
 mod instant;
 mod list;
 mod next;
@@ -12,7 +13,6 @@ mod policies;
 mod remove;
 mod resume;
 mod show;
-mod trigger;
 
 use clap::{Args, Subcommand};
 use windlass_views::{ChangedSchedule, ScheduleView};
@@ -22,7 +22,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
 
-/// Add, list, show, pause, trigger or backfill schedules
+/// Add, list, show, pause, fire or backfill schedules
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ScheduleArgs {
@@ -40,7 +40,7 @@ enum ScheduleCommand {
     Remove(remove::RemoveArgs),
     Pause(pause::PauseArgs),
     Resume(resume::ResumeArgs),
-    Trigger(trigger::TriggerArgs),
+    Fire(fire::FireArgs),
     Backfill(backfill::BackfillArgs),
 }
 
@@ -49,7 +49,7 @@ Examples:
   windlass schedule list
   windlass schedule next nightly -n 5
   windlass schedule add weekly report --cron '0 6 * * mon'
-  windlass schedule trigger nightly
+  windlass schedule fire nightly
   windlass schedule backfill nightly --from 2026-11-01 --to 2026-11-08
 
 A schedule is named WORKFLOW/NAME. The workflow alone is enough if it has one
@@ -67,7 +67,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ScheduleArgs) -> Result<(),
         ScheduleCommand::Remove(args) => remove::execute(global, args),
         ScheduleCommand::Pause(args) => pause::execute(global, args),
         ScheduleCommand::Resume(args) => resume::execute(global, args),
-        ScheduleCommand::Trigger(args) => trigger::execute(global, args),
+        ScheduleCommand::Fire(args) => fire::execute(global, args),
         ScheduleCommand::Backfill(args) => backfill::execute(global, args),
     }
 }

@@ -12,7 +12,7 @@ use windlass_views::{
     ErrorView, FormattedFile, ImportView, InspectedJob, InspectedRun, InspectedSchedule, JobView, LogView,
     MigratedView, OccurrenceView, PlanView, PrunedView, QueueView, RegistrationView, RestoredView,
     RetriedRun, RunView, ScheduleView, SignalView, StatsView, SubmittedView, TestedCase, VacuumedView,
-    ValidatedFile, VersionView, WhyView, WrittenFile, make_exact, schema_generator,
+    ValidatedFile, VersionView, WhyRunView, WhyView, WrittenFile, make_exact, schema_generator,
 };
 
 /// The verbs that print no JSON, and what they print.
@@ -91,14 +91,14 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("schedule remove", vec![object::<ChangedSchedule>()]),
         ("schedule resume", vec![object::<ChangedSchedule>()]),
         ("schedule show", vec![object::<InspectedSchedule>()]),
-        ("schedule trigger", vec![object::<SubmittedView>()]),
+        ("schedule fire", vec![object::<SubmittedView>()]),
         ("signal", vec![object::<SignalView>()]),
         ("stats", vec![object::<StatsView>()]),
         ("submit", vec![object::<SubmittedView>()]),
         ("test", vec![list::<TestedCase>()]),
         ("validate", vec![list::<ValidatedFile>()]),
         ("watch", vec![object::<InspectedRun>()]),
-        ("why", vec![object::<WhyView>()]),
+        ("why", vec![object::<WhyView>(), object::<WhyRunView>()]),
         ("workflows", vec![list::<RegistrationView>()]),
         ("workflows history", vec![list::<VersionView>()]),
         ("workflows list", vec![list::<RegistrationView>()]),
