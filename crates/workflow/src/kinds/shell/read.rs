@@ -107,7 +107,7 @@ pub(super) fn read<'t>(
     let mut own = Defaults::default();
     for entry in keys {
         match entry.key.as_ref() {
-            "run" => script = read_script(entry, findings),
+            "run" => script = read_script(entry, templates, findings),
             "command" => command = read_command(entry, templates, findings),
             "env" => env = env::read(entry, &ENV, templates, findings),
             "stdin" => stdin = read_stdin(entry, templates, findings),
@@ -149,7 +149,11 @@ fn check_shell_has_script(keys: &[&Entry<'_>], findings: &mut Findings) {
     }
 }
 
-fn read_script(entry: &Entry<'_>, findings: &mut Findings) -> Option<String> {
+fn read_script<'t>(
+    entry: &'t Entry<'_>,
+    templates: &mut Templates<'t>,
+    findings: &mut Findings,
+) -> Option<String> {
     if let Value::List(_) = entry.node.value {
         let help = "write a program and its arguments as `command`";
         expect::wrong_type_help(&entry.node, "`run`", "a string, the script", help, findings);
@@ -160,6 +164,7 @@ fn read_script(entry: &Entry<'_>, findings: &mut Findings) -> Option<String> {
         findings.push(Finding::new(entry.node.span.clone(), "`run` is empty").label("write the script here"));
         return None;
     }
+    templates.add_script(&entry.node);
     Some(script.to_owned())
 }
 
