@@ -11,7 +11,7 @@ mod run_or_job;
 mod work;
 
 pub(crate) use database_address::{DatabaseAddress, DatabaseArgument};
-pub(crate) use durations_and_instants::{parse_duration, parse_instant};
+pub(crate) use durations_and_instants::{parse_duration, parse_instant, parse_since};
 pub(crate) use global::{ConfiguredOptions, Durability, GlobalOptions, MAX_LEASE, MIN_LEASE, OutputFormat};
 pub(crate) use log::{LogFormat, LogOptions};
 pub(crate) use names::{check_name, parse_name};
