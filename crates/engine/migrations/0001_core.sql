@@ -110,7 +110,7 @@ CREATE TABLE runs (
     -- handlers that run always.
     has_handlers     {integer} NOT NULL DEFAULT 0 CHECK (has_handlers = 0 OR has_handlers = 1),
     phase            {integer} NOT NULL DEFAULT 0 CHECK (phase >= 0 AND phase <= 2),
-    -- The last event before the run was created: its jobs wait for later ones.
+    -- The last event before the run, or the run at the top of its calls, was created: its jobs wait for later ones.
     first_event_id   {integer} NOT NULL DEFAULT 0,
     -- The state in which its jobs ended it, before its handlers ran. NULL without handlers.
     outcome          {text} CHECK (outcome IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')),

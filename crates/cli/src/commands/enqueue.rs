@@ -147,7 +147,7 @@ fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<()
         stderr::note(&format!("job j{job_id} is accepted; {executor}; `{why}` shows its state"));
         if let Some(payload_error) = &payload_error {
             let cancel = global.hint(&format!("cancel j{job_id}"));
-            stderr::note(&format!("warning: the job will fail: {payload_error}; `{cancel}` cancels it"));
+            stderr::warn(&format!("warning: the job will fail: {payload_error}; `{cancel}` cancels it"));
         }
     }
     Ok(())
@@ -194,7 +194,7 @@ fn enqueue_many(
     stderr::note(&format!("{accepted} jobs are accepted; to execute them, {executor}"));
     if invalid > 0 {
         let list = global.hint("jobs");
-        stderr::note(&format!(
+        stderr::warn(&format!(
             "warning: {invalid} of them will fail, because their payload is invalid for `shell`; see `{list}`"
         ));
     }

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use windlass_engine::JobStatus;
 use windlass_engine::store::{Job, Run};
-use windlass_workflow::draw::{Drawing, Node};
+use windlass_workflow::draw::{self, Drawing, Node};
 use windlass_workflow::kinds;
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunAddress};
@@ -90,6 +91,11 @@ fn drawing(global: &GlobalOptions, target: &str) -> Result<Drawing, Failure> {
     of_run(&database, &find::named_run(&database, &address)?)
 }
 
+fn status(job: &Job) -> &'static str {
+    let is_allowed = job.status == JobStatus::Failed && job.allow_failure;
+    if is_allowed { draw::ALLOWED_FAILURE } else { job.status.as_str() }
+}
+
 /// What a job calls.
 fn called(job: &Job) -> Option<String> {
     let summary = kinds::summarize_payload(&job.kind, &job.payload).filter(|_| job.kind == "workflow")?;
@@ -112,7 +118,7 @@ fn of_run(database: &Database, run: &Run) -> Result<Drawing, Failure> {
         .iter()
         .map(|job| Node {
             name: runs_and_jobs::job_name(job),
-            status: Some(job.status.as_str().to_owned()),
+            status: Some(status(job).to_owned()),
             detail: (items.get(&job.id).map(|(ended, all)| format!("{ended} of {all} items ended")))
                 .or_else(|| called(job)),
             ..Node::default()

@@ -4,7 +4,7 @@ use clap::Args;
 use windlass_engine::store::{RetrySelection, Run};
 use windlass_views::RunView;
 
-use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, WorkOptions};
+use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -30,6 +30,8 @@ pub(crate) struct RetryArgs {
     /// Only prepare the jobs; a worker executes them
     #[arg(long)]
     detach: bool,
+    #[command(flatten)]
+    show: ShowOptions,
     #[command(flatten)]
     work: WorkOptions,
 }
@@ -61,7 +63,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
     let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
     if !args.detach {
         stderr::note(&format!("rerunning {jobs} of run {}", run.id));
-        return execution::execute(global, &database, &[run.id], &args.work, OutputShape::One);
+        return execution::execute(global, &database, &[run.id], &args.work, args.show, OutputShape::One);
     }
     let start = format!("start a worker with `{}`", args.work.hint(global, "worker"));
     stderr::note(&format!(
