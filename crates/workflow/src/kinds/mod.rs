@@ -268,6 +268,11 @@ pub fn is_built_in(kind: &str) -> bool {
     find(kind).is_some()
 }
 
+/// The names of the built-in kinds.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.name)
+}
+
 /// Whether jobs of the kind only wait: the scheduler ends them, and no worker claims them.
 #[must_use]
 pub fn is_wait(kind: &str) -> bool {
