@@ -171,7 +171,7 @@ impl Failure {
     /// Writes the message to standard error.
     pub(crate) fn print(&self) {
         if let Some(text) = self.text() {
-            stderr::note(&text);
+            stderr::warn(&text);
         }
     }
 

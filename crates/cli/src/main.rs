@@ -26,7 +26,7 @@ mod workflow_files;
 
 use std::process::ExitCode;
 
-use crate::arguments::{GlobalOptions, LogFormat};
+use crate::arguments::GlobalOptions;
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
@@ -34,6 +34,8 @@ use crate::commands::{
     stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
+use crate::stderr::Talk;
+use crate::text::time::{self, Zone};
 
 fn main() -> ExitCode {
     match execute(cli::parse()) {
@@ -43,6 +45,13 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Decides how much is said, where colours are used, and in which zone times are shown.
+fn present(global: &GlobalOptions) {
+    stderr::set_talk(if global.quiet { Talk::ErrorsOnly } else { Talk::All });
+    anstream::ColorChoice::from(global.color).write_global();
+    time::set_zone(if global.utc { Zone::Utc } else { Zone::Local });
 }
 
 /// The global options with those of the configuration file, for the verbs that use a database. `serve` and `worker` read
@@ -67,10 +76,11 @@ fn configured(global: GlobalOptions, command: &Command) -> Result<GlobalOptions,
 }
 
 fn execute(cli: Cli) -> Result<(), Failure> {
+    present(&cli.global);
     let global = configured(cli.global, &cli.command)?;
     // These start the log themselves: `worker` and `serve` with the format of their own options.
     if !matches!(cli.command, Command::Worker(_) | Command::Serve(_) | Command::Test(_)) {
-        logging::start("warn", LogFormat::Text);
+        logging::start_for_people(global.verbose);
     }
     match cli.command {
         Command::Run(args) => run::execute(&global, &args),

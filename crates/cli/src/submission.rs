@@ -197,7 +197,7 @@ fn part_of(workflow: &Workflow, job: &str, with_upstream: bool) -> Result<Workfl
 }
 
 /// Whether the text can only mean a file.
-fn looks_like_a_file(path: &Path) -> bool {
+pub(crate) fn looks_like_a_file(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     path.components().count() > 1 || matches!(extension, Some("toml" | "json" | "yaml" | "yml"))
 }

@@ -103,14 +103,14 @@ CREATE TABLE runs (
     finished_at      {integer},
     updated_at       {integer} NOT NULL DEFAULT ({now_ms}),
     -- Why a schedule started it, or `event` if a trigger did; NULL if a person submitted it.
-    source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'trigger', 'event')),
+    source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'manual', 'event')),
     -- Proves that the run's transaction was kept, if the answer to its commit was lost.
     token            {integer} NOT NULL DEFAULT ({token}),
     -- Whether some of its jobs are handlers, and which of its jobs run: 0 is its jobs, 1 the handlers of its outcome, 2 the
     -- handlers that run always.
     has_handlers     {integer} NOT NULL DEFAULT 0 CHECK (has_handlers = 0 OR has_handlers = 1),
     phase            {integer} NOT NULL DEFAULT 0 CHECK (phase >= 0 AND phase <= 2),
-    -- The last event before the run was created: its jobs wait for later ones.
+    -- The last event before the run, or the run at the top of its calls, was created: its jobs wait for later ones.
     first_event_id   {integer} NOT NULL DEFAULT 0,
     -- The state in which its jobs ended it, before its handlers ran. NULL without handlers.
     outcome          {text} CHECK (outcome IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')),

@@ -222,8 +222,8 @@ pub enum RunSource {
     Catchup,
     /// An occurrence in the past that a person asked for.
     Backfill,
-    /// A person triggered the schedule.
-    Trigger,
+    /// A person fired the schedule by hand.
+    Manual,
     /// An event or the end of another run: a trigger of the workflow took it.
     Event,
 }
@@ -236,7 +236,7 @@ impl RunSource {
             RunSource::Schedule => "schedule",
             RunSource::Catchup => "catchup",
             RunSource::Backfill => "backfill",
-            RunSource::Trigger => "trigger",
+            RunSource::Manual => "manual",
             RunSource::Event => "event",
         }
     }
@@ -244,7 +244,7 @@ impl RunSource {
     /// The source with that spelling.
     #[must_use]
     pub fn parse(text: &str) -> Option<RunSource> {
-        [RunSource::Schedule, RunSource::Catchup, RunSource::Backfill, RunSource::Trigger, RunSource::Event]
+        [RunSource::Schedule, RunSource::Catchup, RunSource::Backfill, RunSource::Manual, RunSource::Event]
             .into_iter()
             .find(|source| source.as_str() == text)
     }

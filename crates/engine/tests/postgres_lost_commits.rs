@@ -285,7 +285,7 @@ fn trigger(setup: &Setup, how: Break) {
     let id = schedule(setup);
     while setup.direct.for_scheduler().fire(id).unwrap().again {}
     let before = setup.runs();
-    let submitted = setup.lose(how, |store| store.schedules().trigger(id).unwrap());
+    let submitted = setup.lose(how, |store| store.schedules().fire(id).unwrap());
     assert!(submitted.created);
     assert_eq!(setup.direct.runs().get(submitted.run_id).unwrap().workflow, "fired");
     assert_eq!(setup.runs(), before + 1);

@@ -455,12 +455,12 @@ fn invalid_parameters_skip_only_their_occurrence() {
 fn a_trigger_ignores_the_rule_and_other_runs() {
     let (bench, id) = bench_with(Definition { overlap: Overlap::Skip, ..hourly() });
     bench.store.schedules().pause(id).unwrap();
-    let first = bench.store.schedules().trigger(id).unwrap();
-    let second = bench.store.schedules().trigger(id).unwrap();
+    let first = bench.store.schedules().fire(id).unwrap();
+    let second = bench.store.schedules().fire(id).unwrap();
     assert!(first.created && second.created && first.run_id != second.run_id);
     let run = bench.store.runs().get(first.run_id).unwrap();
     assert_eq!((run.schedule_id, run.scheduled_for), (Some(id), None));
-    assert_eq!(run.source, Some(RunSource::Trigger));
+    assert_eq!(run.source, Some(RunSource::Manual));
     bench.store.schedules().resume(id).unwrap();
     bench.clock.advance_ms(HOUR_MS);
     let fired = fire(&bench.store);

@@ -264,7 +264,7 @@ impl World {
                         1 => allowed(store.schedules().pause(schedule.id)).map(drop),
                         2 => allowed(store.schedules().resume(schedule.id)).map(drop),
                         3 => allowed(store.schedules().backfill(backfill)).map(drop),
-                        _ => allowed(store.schedules().trigger(schedule.id)).map(drop),
+                        _ => allowed(store.schedules().fire(schedule.id)).map(drop),
                     };
                 }
             }

@@ -32,7 +32,7 @@ pub use schedule::{
 pub use stats::{StatsView, WorkerView};
 pub use test::{CrashDifferenceView, CrashesView, DifferenceView, RepeatedView, TestedCase};
 pub use time::rfc3339;
-pub use why::{ReasonView, WhyView, reason_kind};
+pub use why::{ReasonView, WhyRunView, WhyView, reason_kind};
 pub use workflow::{AppliedView, DefinitionView, RegistrationView, VersionView};
 pub use workflow_changes::{ChangedPart, PartChanges, WorkflowChanges};
 

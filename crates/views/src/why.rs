@@ -3,7 +3,7 @@
 use serde::Serialize;
 use windlass_engine::store::Reason;
 
-use crate::JobView;
+use crate::{JobView, RunView};
 
 /// A job, and the reasons for its state.
 #[derive(Debug, Serialize)]
@@ -13,6 +13,16 @@ pub struct WhyView {
     pub job: JobView,
     /// The most important reason first.
     pub reasons: Vec<ReasonView>,
+}
+
+/// A run, and the jobs that decide about it: those that hold it up, or those that ended it.
+#[derive(Debug, Serialize)]
+pub struct WhyRunView {
+    /// The run.
+    #[serde(flatten)]
+    pub run: RunView,
+    /// The jobs with their reasons, twenty at most.
+    pub jobs: Vec<WhyView>,
 }
 
 /// One reason: a word for programs and a sentence for people.

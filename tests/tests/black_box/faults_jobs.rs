@@ -61,5 +61,5 @@ fn an_unknown_run_or_job() {
     assert_says(&sandbox.run(&["inspect", "j999"]), 5, &["999"]);
     assert_says(&sandbox.run(&["why", "999"]), 5, &["999"]);
     assert_says(&sandbox.run(&["logs", "1", "fetsh"]), 5, &["fetsh", "fetch"]);
-    assert_says(&sandbox.run(&["inspect", "not-a-number"]), 2, &["not-a-number"]);
+    assert_says(&sandbox.run(&["inspect", "not-a-workflow"]), 5, &["not-a-workflow"]);
 }

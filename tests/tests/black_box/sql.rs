@@ -66,7 +66,9 @@ fn enqueued_jobs_wait_for_their_time_and_run_by_priority() {
         let payload = json!({ "run": format!("echo {name} >> order") }).to_string();
         let mut arguments = vec!["enqueue", "shell", "--payload", &payload];
         arguments.extend(options);
-        sandbox.run(&arguments).exited(0).stdout.trim().parse().expect("`enqueue` prints a job's number")
+        let printed = sandbox.run(&arguments).exited(0).stdout;
+        let number = printed.trim().strip_prefix('j').expect("`enqueue` prints a job as jN");
+        number.parse().expect("a number")
     };
     enqueue("low", &["--priority", "-10"]);
     enqueue("normal", &[]);

@@ -5,7 +5,7 @@ use windlass_engine::store::{Job, Verdict};
 use windlass_views::JobView;
 use windlass_workflow::params::{self, Supplied};
 
-use crate::arguments::{GlobalOptions, OutputFormat, parse_run_id};
+use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -16,13 +16,13 @@ use crate::{find, stderr};
 #[derive(Debug, Args)]
 #[command(after_help = APPROVE_EXAMPLES)]
 pub(crate) struct ApproveArgs {
-    /// The run
-    #[arg(value_name = "RUN", value_parser = parse_run_id)]
-    run: i64,
+    /// The run (3, latest, nightly), or the job itself (3/release, j42)
+    #[arg(value_name = "RUN|JOB")]
+    address: RunOrJob,
 
-    /// The job
+    /// The job of the run, by its name
     #[arg(value_name = "JOB")]
-    job: String,
+    job: Option<String>,
 
     /// A field of the approval, as NAME=VALUE
     #[arg(short = 'p', long = "param", value_name = "NAME=VALUE", value_parser = parse_pair)]
@@ -35,7 +35,8 @@ pub(crate) struct ApproveArgs {
 
 const APPROVE_EXAMPLES: &str = "\
 Examples:
-  windlass approve 3 release
+  windlass approve 3/release
+  windlass approve latest release
   windlass approve 3 release -p version=1.4 --by ada
 
 Who approves is recorded, and not proved.";
@@ -44,13 +45,13 @@ Who approves is recorded, and not proved.";
 #[derive(Debug, Args)]
 #[command(after_help = REJECT_EXAMPLES)]
 pub(crate) struct RejectArgs {
-    /// The run
-    #[arg(value_name = "RUN", value_parser = parse_run_id)]
-    run: i64,
+    /// The run (3, latest, nightly), or the job itself (3/release, j42)
+    #[arg(value_name = "RUN|JOB")]
+    address: RunOrJob,
 
-    /// The job
+    /// The job of the run, by its name
     #[arg(value_name = "JOB")]
-    job: String,
+    job: Option<String>,
 
     /// Why
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -70,7 +71,7 @@ The job fails, and is not tried again.";
 /// Checks the fields and approves.
 pub(crate) fn approve(global: &GlobalOptions, args: &ApproveArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let job = find::job_by_name(&database, args.run, &args.job)?;
+    let job = find::job(&database, &args.address, args.job.as_deref())?;
     let approval = database.ask(|store| store.jobs().approval(job.id))?;
     let declared = approval.map(|approval| approval.fields).unwrap_or_default();
     let given =
@@ -93,7 +94,7 @@ pub(crate) fn approve(global: &GlobalOptions, args: &ApproveArgs) -> Result<(), 
 /// Rejects.
 pub(crate) fn reject(global: &GlobalOptions, args: &RejectArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let job = find::job_by_name(&database, args.run, &args.job)?;
+    let job = find::job(&database, &args.address, args.job.as_deref())?;
     let by = args.by.clone().unwrap_or_else(present_user);
     decide(global, &database, &job, Verdict::Reject { by, reason: args.reason.clone() }, "rejected")
 }

@@ -8,10 +8,10 @@ use clap::Args;
 use windlass_engine::store::KeptArtifact;
 use windlass_views::ArtifactView;
 
-use crate::arguments::GlobalOptions;
+use crate::arguments::{GlobalOptions, RunOrJob};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::find;
+use crate::find::{self, FoundRunOrJob};
 use crate::output::Output;
 use crate::text::style::printable;
 use crate::text::table::{self, Column, Table};
@@ -20,9 +20,9 @@ use crate::text::table::{self, Column, Table};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ArtifactsArgs {
-    /// The number of the run
-    #[arg(value_name = "RUN")]
-    run_id: i64,
+    /// A run (3, latest, nightly), or a job of a run (3/report)
+    #[arg(value_name = "RUN|JOB")]
+    address: RunOrJob,
 
     /// Only the files of this job and of its items
     #[arg(value_name = "JOB")]
@@ -47,15 +47,27 @@ Examples:
 /// Lists the files, or gets one.
 pub(crate) fn execute(global: &GlobalOptions, args: &ArtifactsArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let run = find::run(&database, args.run_id)?;
-    let named = args.job.as_deref().map(|name| find::job_by_name(&database, run.id, name)).transpose()?;
+    let (run_id, named) = match (find::run_or_job(&database, &args.address)?, &args.job) {
+        (FoundRunOrJob::Run(run), None) => (run.id, None),
+        (FoundRunOrJob::Run(run), Some(name)) => (run.id, Some(find::job_by_name(&database, run.id, name)?)),
+        (FoundRunOrJob::Job(_), name) => {
+            let job = find::job(&database, &args.address, name.as_deref())?;
+            let no_run = || {
+                Failure::usage(
+                    format!("job j{} was enqueued alone, and only jobs of runs keep files", job.id),
+                    "name a run, or a job of a run such as 3/report",
+                )
+            };
+            (job.run_id.ok_or_else(no_run)?, Some(job))
+        }
+    };
     let job = named.as_ref().and_then(|job| job.name.as_deref());
-    let mut kept = database.ask(|store| store.runs().artifacts(run.id, job))?;
+    let mut kept = database.ask(|store| store.runs().artifacts(run_id, job))?;
     if let Some(path) = &args.path {
         kept.retain(|kept| kept.artifact.path == *path);
     }
     match &args.to {
-        Some(target) => get(global, &database, args, &kept, target),
+        Some(target) => get(global, &database, run_id, args, &kept, target),
         None => list(global, &kept),
     }
 }
@@ -78,11 +90,12 @@ fn list(global: &GlobalOptions, kept: &[KeptArtifact]) -> Result<(), Failure> {
 fn get(
     global: &GlobalOptions,
     database: &Database,
+    run_id: i64,
     args: &ArtifactsArgs,
     kept: &[KeptArtifact],
     target: &Path,
 ) -> Result<(), Failure> {
-    let (run_id, path) = (args.run_id, args.path.as_deref().unwrap_or_default());
+    let path = args.path.as_deref().unwrap_or_default();
     let job = args.job.as_deref().unwrap_or_default();
     let list = global.hint(&format!("artifacts {run_id} {job}"));
     let kept = match kept {

@@ -15,7 +15,7 @@ use crate::stderr;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CancelArgs {
-    /// A run (3), a job of a run (3/build), or a job by its id (j42)
+    /// A run (3, latest, nightly), a job of a run (3/build), or a job by its id (j42)
     #[arg(value_name = "RUN|JOB")]
     address: RunOrJob,
 }

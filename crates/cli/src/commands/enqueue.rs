@@ -18,7 +18,7 @@ use crate::output::Output;
 use crate::text::reasons;
 use crate::{executors, stderr};
 
-/// Add single jobs, and print their numbers
+/// Add single jobs, and print their ids
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EnqueueArgs {
@@ -141,13 +141,13 @@ fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<()
     let database = Database::existing_or_new(global)?;
     for job_id in database.ask(|store| store.jobs().enqueue(vec![job]))? {
         let view = json!({ "job_id": job_id });
-        Output { format: global.output }.object(&view, |_| job_id.to_string())?;
+        Output { format: global.output }.object(&view, |_| format!("j{job_id}"))?;
         let why = global.hint(&format!("why j{job_id}"));
         let executor = executors::of_job(&database, job_id, &format!("to execute it, {executor}"))?;
         stderr::note(&format!("job j{job_id} is accepted; {executor}; `{why}` shows its state"));
         if let Some(payload_error) = &payload_error {
             let cancel = global.hint(&format!("cancel j{job_id}"));
-            stderr::note(&format!("warning: the job will fail: {payload_error}; `{cancel}` cancels it"));
+            stderr::warn(&format!("warning: the job will fail: {payload_error}; `{cancel}` cancels it"));
         }
     }
     Ok(())
@@ -194,7 +194,7 @@ fn enqueue_many(
     stderr::note(&format!("{accepted} jobs are accepted; to execute them, {executor}"));
     if invalid > 0 {
         let list = global.hint("jobs");
-        stderr::note(&format!(
+        stderr::warn(&format!(
             "warning: {invalid} of them will fail, because their payload is invalid for `shell`; see `{list}`"
         ));
     }
@@ -202,7 +202,7 @@ fn enqueue_many(
 }
 
 fn numbers(ids: &[i64]) -> String {
-    ids.iter().map(i64::to_string).collect::<Vec<_>>().join("\n")
+    ids.iter().map(|job_id| format!("j{job_id}")).collect::<Vec<_>>().join("\n")
 }
 
 fn milliseconds(duration: Duration) -> i64 {

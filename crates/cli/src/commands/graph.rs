@@ -4,23 +4,24 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use windlass_engine::store::Job;
-use windlass_workflow::draw::{Drawing, Node};
+use windlass_engine::JobStatus;
+use windlass_engine::store::{Job, Run};
+use windlass_workflow::draw::{self, Drawing, Node};
 use windlass_workflow::kinds;
 
-use crate::arguments::{GlobalOptions, OutputFormat, parse_run_id};
+use crate::arguments::{GlobalOptions, OutputFormat, RunAddress};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
 use crate::text::runs_and_jobs;
 use crate::{find, output, submission};
 
-/// Draw the graph of a file or a run
+/// Draw the graph of a file, a registered workflow or a run
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GraphArgs {
-    /// A workflow file, or the number of a run
-    #[arg(value_name = "FILE|RUN")]
+    /// A workflow file, the name of a registered workflow, or a run (3, latest, nightly~0)
+    #[arg(value_name = "FILE|NAME|RUN", default_value = "latest")]
     target: String,
 
     /// The form of the drawing
@@ -43,7 +44,9 @@ enum GraphFormat {
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass graph                         # the newest run
   windlass graph nightly.toml
+  windlass graph nightly                 # the registered workflow
   windlass graph nightly.toml --format svg > nightly.svg
   windlass graph 3 --format mermaid";
 
@@ -55,13 +58,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &GraphArgs) -> Result<(), Fa
             "use --format text, mermaid, dot or svg; `windlass inspect RUN -o json` lists the dependencies as `needs`",
         ));
     }
-    let drawing = match run_id(&args.target) {
-        Some(run_id) => of_run(&Database::existing(global)?, run_id)?,
-        None => {
-            let path = Path::new(&args.target);
-            Drawing::of(&submission::load(path, PathOrigin::Named).map_err(|error| error.failure())?)
-        }
-    };
+    let drawing = drawing(global, &args.target)?;
     match args.format {
         GraphFormat::Text => output::write_text(&drawing.text()),
         GraphFormat::Mermaid => output::write_text(&drawing.mermaid()),
@@ -76,9 +73,27 @@ pub(crate) fn execute(global: &GlobalOptions, args: &GraphArgs) -> Result<(), Fa
     }
 }
 
-/// A plain number is a run, unless a file has that name.
-fn run_id(target: &str) -> Option<i64> {
-    parse_run_id(target).ok().filter(|_| !Path::new(target).exists())
+/// A file comes before a run and a workflow, and a registered workflow before the runs of its name.
+fn drawing(global: &GlobalOptions, target: &str) -> Result<Drawing, Failure> {
+    let path = Path::new(target);
+    if path.exists() || submission::looks_like_a_file(path) {
+        return Ok(Drawing::of(&submission::load(path, PathOrigin::Named).map_err(|error| error.failure())?));
+    }
+    let address: RunAddress =
+        target.parse().map_err(|reason| Failure::usage(reason, "name a file, a workflow or a run"))?;
+    let database = Database::existing(global)?;
+    if let RunAddress::Newest { workflow: Some(name), .. } = &address
+        && let Some((_registration, workflow)) =
+            database.ask(|store| store.registrations().workflow(target))?.filter(|_| name == target)
+    {
+        return Ok(Drawing::of(&workflow));
+    }
+    of_run(&database, &find::named_run(&database, &address)?)
+}
+
+fn status(job: &Job) -> &'static str {
+    let is_allowed = job.status == JobStatus::Failed && job.allow_failure;
+    if is_allowed { draw::ALLOWED_FAILURE } else { job.status.as_str() }
 }
 
 /// What a job calls.
@@ -87,8 +102,7 @@ fn called(job: &Job) -> Option<String> {
     Some(format!("workflow {}", summary.text))
 }
 
-fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
-    let run = find::run(database, run_id)?;
+fn of_run(database: &Database, run: &Run) -> Result<Drawing, Failure> {
     let jobs = database.ask(|store| store.jobs().of_run(run.id))?;
     // The items of a job with `for_each` are counted, because a picture of thousands of jobs shows nothing.
     let mut items: HashMap<i64, (usize, usize)> = HashMap::new();
@@ -104,7 +118,7 @@ fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
         .iter()
         .map(|job| Node {
             name: runs_and_jobs::job_name(job),
-            status: Some(job.status.as_str().to_owned()),
+            status: Some(status(job).to_owned()),
             detail: (items.get(&job.id).map(|(ended, all)| format!("{ended} of {all} items ended")))
                 .or_else(|| called(job)),
             ..Node::default()

@@ -16,14 +16,16 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArgs {
-    /// A run (3), a job of a run (3/build), or a job by its id (j42)
-    #[arg(value_name = "RUN|JOB")]
+    /// A run (3, latest, nightly), a job of a run (3/build), or a job by its id (j42)
+    #[arg(value_name = "RUN|JOB", default_value = "latest")]
     address: RunOrJob,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass inspect             # the newest run
   windlass inspect 3           # run 3 with its jobs
+  windlass inspect nightly~1   # the run before the newest of `nightly`
   windlass inspect 3/build     # the job `build` of run 3
   windlass inspect j42         # job 42
   windlass inspect 3 -o json | jq '.jobs[] | {job, duration_ms}'";

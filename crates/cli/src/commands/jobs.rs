@@ -5,7 +5,7 @@ use windlass_engine::JobStatus;
 use windlass_engine::store::{Job, JobFilter};
 use windlass_views::JobView;
 
-use crate::arguments::{GlobalOptions, OutputFormat, filters, parse_job_id, parse_run_id};
+use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, filters, parse_job_id};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
@@ -26,9 +26,9 @@ pub(crate) struct JobsArgs {
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
 
-    /// Only jobs of this run
-    #[arg(long, value_name = "RUN", value_parser = parse_run_id)]
-    run: Option<i64>,
+    /// Only jobs of this run: its number, `latest`, or the name of its workflow
+    #[arg(long, value_name = "RUN")]
+    run: Option<RunAddress>,
 
     /// The largest number of jobs to list
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = filters::list_limit())]
@@ -52,13 +52,11 @@ const ERROR_COLUMNS: usize = 200;
 /// Prints the jobs.
 pub(crate) fn execute(global: &GlobalOptions, args: JobsArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    if let Some(run_id) = args.run {
-        find::run(&database, run_id)?;
-    }
+    let run = args.run.as_ref().map(|address| find::named_run(&database, address)).transpose()?;
     let filter = JobFilter {
         statuses: args.status.into_iter().collect(),
         queue: args.queue,
-        run_id: args.run,
+        run_id: run.map(|run| run.id),
         ..JobFilter::default()
     };
     let jobs = pages::read(args.before, args.limit, |cursor| {

@@ -22,8 +22,8 @@ use reader::{Page, Reader};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogsArgs {
-    /// A run (3), a job of a run (3/build), or a job by its id (j42)
-    #[arg(value_name = "RUN")]
+    /// A run (3, latest, nightly), a job of a run (3/build), or a job by its id (j42)
+    #[arg(value_name = "RUN|JOB", default_value = "latest")]
     address: RunOrJob,
 
     /// Only this job of the run, by its name
@@ -76,14 +76,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: &LogsArgs) -> Result<(), Fai
 }
 
 fn subject(database: &Database, args: &LogsArgs) -> Result<LogSource, Failure> {
-    if let Some(name) = &args.job {
-        let RunOrJob::Number(run_id) = args.address else {
-            return Err(Failure::usage(
-                format!("`{}` is a job, and `{name}` names another job", args.address),
-                "write `windlass logs RUN JOB`, for example `windlass logs 3 build`",
-            ));
-        };
-        return Ok(LogSource::Job(find::job_by_name(database, run_id, name)?.id));
+    if args.job.is_some() {
+        return Ok(LogSource::Job(find::job(database, &args.address, args.job.as_deref())?.id));
     }
     match find::run_or_job(database, &args.address)? {
         FoundRunOrJob::Run(run) => Ok(LogSource::Run(run.id)),

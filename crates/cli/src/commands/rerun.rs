@@ -5,7 +5,7 @@ use windlass_engine::store::NewRun;
 use windlass_workflow::params::{self, Supplied};
 
 use super::submit;
-use crate::arguments::{GlobalOptions, WorkOptions, parse_run_id};
+use crate::arguments::{GlobalOptions, RunAddress, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -16,9 +16,9 @@ use crate::submission::{invalid_params, parse_pair};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RerunArgs {
-    /// The run
-    #[arg(value_name = "RUN", value_parser = parse_run_id)]
-    run: i64,
+    /// The run: its number, `latest`, or the name of its workflow
+    #[arg(value_name = "RUN")]
+    run: RunAddress,
 
     /// Another value for a parameter; may be given many times
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = parse_pair)]
@@ -27,6 +27,8 @@ pub(crate) struct RerunArgs {
     /// Only submit the run and let a worker execute it
     #[arg(long)]
     detach: bool,
+    #[command(flatten)]
+    show: ShowOptions,
     #[command(flatten)]
     work: WorkOptions,
 }
@@ -42,7 +44,7 @@ Examples:
 /// Submits the new run, and executes it here unless `--detach` is given.
 pub(crate) fn execute(global: &GlobalOptions, args: &RerunArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let run = find::run(&database, args.run)?;
+    let run = find::named_run(&database, &args.run)?;
     let workflow = database.ask(|store| store.runs().workflow(run.id))?;
     let is_given = |name: &str| args.params.iter().any(|(given, _value)| given == name);
     let before: serde_json::Map<String, serde_json::Value> =
@@ -59,5 +61,5 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RerunArgs) -> Result<(), Fa
     }
     execution::check_files(&database)?;
     let submitted = database.ask(|store| store.runs().submit(new_run.clone()))?;
-    execution::execute(global, &database, &[submitted.run_id], &args.work, OutputShape::One)
+    execution::execute(global, &database, &[submitted.run_id], &args.work, args.show, OutputShape::One)
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use windlass_engine::store::{RetrySelection, Run};
 use windlass_views::RunView;
 
-use crate::arguments::{GlobalOptions, OutputFormat, WorkOptions, parse_run_id};
+use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -15,9 +15,9 @@ use crate::{executors, find, stderr};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RetryArgs {
-    /// The run
-    #[arg(value_name = "RUN", value_parser = parse_run_id)]
-    run: i64,
+    /// The run: its number, `latest`, or the name of its workflow
+    #[arg(value_name = "RUN")]
+    run: RunAddress,
 
     /// Rerun failed, skipped and cancelled jobs (the default)
     #[arg(long, conflicts_with = "from")]
@@ -31,6 +31,8 @@ pub(crate) struct RetryArgs {
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
+    show: ShowOptions,
+    #[command(flatten)]
     work: WorkOptions,
 }
 
@@ -43,7 +45,7 @@ Examples:
 /// Makes the jobs ready, and executes them here unless `--detach` is given.
 pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let run = find::run(&database, args.run)?;
+    let run = find::named_run(&database, &args.run)?;
     check(global, &run, args)?;
     let selection = match &args.from {
         Some(name) => {
@@ -61,7 +63,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
     let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
     if !args.detach {
         stderr::note(&format!("rerunning {jobs} of run {}", run.id));
-        return execution::execute(global, &database, &[run.id], &args.work, OutputShape::One);
+        return execution::execute(global, &database, &[run.id], &args.work, args.show, OutputShape::One);
     }
     let start = format!("start a worker with `{}`", args.work.hint(global, "worker"));
     stderr::note(&format!(

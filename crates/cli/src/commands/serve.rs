@@ -39,7 +39,7 @@ database.";
 pub(crate) fn execute(global: GlobalOptions, args: &ServeArgs) -> Result<(), Failure> {
     let (settings, configured) = Settings::read(&global, &args.options, ConfigRead::First)?;
     let global = global.configured(configured);
-    logging::start(settings.log_level, settings.log_format);
+    logging::start(logging::service_level(settings.log_level, &global), settings.log_format);
     if global.output != OutputFormat::Text {
         return Err(Failure::usage(
             "`serve` prints no data, so -o does not apply",

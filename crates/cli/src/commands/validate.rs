@@ -49,7 +49,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
                 Err(LoadError::Invalid(report)) => stderr::note(&report.render(Colour::Always)),
             }
             if let Some(warnings) = &warnings {
-                stderr::note(&warnings.render(Colour::Always));
+                stderr::warn(&warnings.render(Colour::Always));
             }
         }
         if args.strict && warnings.is_some() {

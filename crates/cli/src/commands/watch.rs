@@ -2,28 +2,33 @@
 
 use clap::Args;
 
-use crate::arguments::{GlobalOptions, parse_run_id};
+use crate::arguments::{GlobalOptions, RunAddress, ShowOptions};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::execution;
+use crate::{execution, find};
 
 /// Follow the progress of a run that a worker executes
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
-    /// The run
-    #[arg(value_name = "RUN", value_parser = parse_run_id)]
-    run: i64,
+    /// The run: its number, `latest`, or the name of its workflow
+    #[arg(value_name = "RUN", default_value = "latest")]
+    run: RunAddress,
+    #[command(flatten)]
+    show: ShowOptions,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass watch             # the newest run
   windlass watch 3
+  windlass watch nightly     # the newest run of the workflow `nightly`
 
 Ctrl-C stops only the command, not the run. The exit code is that of the run.";
 
 /// Shows the progress until the run ends.
 pub(crate) fn execute(global: &GlobalOptions, args: &WatchArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    execution::watch(global, &database, args.run)
+    let run = find::named_run(&database, &args.run)?;
+    execution::watch(global, &database, run.id, args.show)
 }

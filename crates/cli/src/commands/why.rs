@@ -1,35 +1,54 @@
-//! `windlass why`: explains why a job is not running, or why it ended as it did.
+//! `windlass why`: explains why a run or a job does not go on, or why it ended as it did.
+
+mod run;
 
 use clap::Args;
 use windlass_engine::store::{Job, Why};
-use windlass_views::{JobView, ReasonView, WhyView, names_of_needed_jobs, reason_kind};
+use windlass_views::{JobView, ReasonView, WhyRunView, WhyView, names_of_needed_jobs, reason_kind};
 
 use crate::arguments::{GlobalOptions, RunOrJob};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::find;
+use crate::find::{self, FoundRunOrJob};
 use crate::output::Output;
 use crate::text::style::{BOLD, paint};
 use crate::text::{reasons, runs_and_jobs, time};
 
-/// Explain why a job is not running, or why it ended as it did
+/// Explain why a run or a job waits, or why it ended as it did
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WhyArgs {
-    /// A job of a run (3/build), or a job by its id (42 or j42)
-    #[arg(value_name = "JOB")]
+    /// A run (3, latest, nightly), a job of a run (3/build), or a job by its id (j42)
+    #[arg(value_name = "RUN|JOB", default_value = "latest")]
     address: RunOrJob,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass why             # the newest run
+  windlass why 3           # the jobs that hold run 3 up, or ended it
   windlass why 3/build
   windlass why j42";
 
 /// Prints the reasons.
 pub(crate) fn execute(global: &GlobalOptions, args: &WhyArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let job_id = find::job(&database, &args.address)?.id;
+    let output = Output { format: global.output };
+    match find::run_or_job(&database, &args.address)? {
+        FoundRunOrJob::Job(job) => {
+            let (job, view) = explain(&database, job.id, global)?;
+            output.object(&view, |view| explanation(&job, view))
+        }
+        FoundRunOrJob::Run(found) => {
+            let found = run::RunExplained::read(&database, *found, global)?;
+            let text = found.text(global);
+            output.object(&found.view(), |_: &WhyRunView| text)
+        }
+    }
+}
+
+/// The reasons for the state of a job.
+fn explain(database: &Database, job_id: i64, global: &GlobalOptions) -> Result<(Job, WhyView), Failure> {
     let Why { job, reasons } = database.ask(|store| store.jobs().why(job_id))?;
     let needs = database.ask(|store| names_of_needed_jobs(store, &job))?;
     let now_ms = time::now_ms();
@@ -41,7 +60,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WhyArgs) -> Result<(), Fail
         })
         .collect();
     let view = WhyView { job: JobView::new(&job, needs), reasons };
-    Output { format: global.output }.object(&view, |view| explanation(&job, view))
+    Ok((job, view))
 }
 
 fn explanation(job: &Job, view: &WhyView) -> String {

@@ -4,6 +4,6 @@ mod run_or_job;
 mod similar_name;
 mod workflow;
 
-pub(crate) use run_or_job::{FoundRunOrJob, job, job_by_name, run, run_or_job};
+pub(crate) use run_or_job::{FoundRunOrJob, job, job_by_name, named_run, run, run_or_job};
 pub(crate) use similar_name::nearest_name;
 pub(crate) use workflow::{no_workflow, workflow};

@@ -23,7 +23,7 @@ fn an_invalid_shell_payload_causes_a_warning() {
 fn an_enqueued_job_is_executed_by_a_worker() {
     let bench = Bench::new();
     let outcome = bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "echo hello"}"#]);
-    assert_eq!(outcome.code(0).stdout, "1\n");
+    assert_eq!(outcome.code(0).stdout, "j1\n");
     outcome.tells(&["job j1 is accepted", "windlass worker", "windlass why j1"]);
     assert!(!outcome.stderr.contains("warning"), "{outcome:#?}");
     bench.windlass(&["why", "j1"]).code(0).says(&[
@@ -32,7 +32,7 @@ fn an_enqueued_job_is_executed_by_a_worker() {
         "`windlass worker`",
     ]);
     bench.windlass(&["worker", "--until-idle"]).code(0);
-    bench.windlass(&["why", "1"]).code(0).says(&["job j1 is SUCCESSFUL", "It succeeded"]);
+    bench.windlass(&["why", "j1"]).code(0).says(&["job j1 is SUCCESSFUL", "It succeeded"]);
     bench.windlass(&["logs", "j1"]).code(0).says(&["hello\n"]);
     bench.windlass(&["inspect", "j1"]).code(0).says(&["job j1", "SUCCESSFUL", "script", "echo hello"]);
 }
@@ -82,7 +82,7 @@ fn a_file_of_payloads_becomes_one_job_per_line() {
         "--priority",
         "high",
     ]);
-    let numbers: String = (1..=2_500).map(|number| format!("{number}\n")).collect();
+    let numbers: String = (1..=2_500).map(|number| format!("j{number}\n")).collect();
     assert_eq!(outcome.code(0).stdout, numbers);
     outcome.tells(&["2500 jobs are accepted"]);
     let job = bench.json(&["inspect", "j2500"]);
@@ -107,13 +107,13 @@ fn a_pipe_of_payloads_is_accepted_line_by_line_until_an_invalid_one() {
     let mut child = command.spawn().expect("it starts");
     let mut input = child.stdin.take().expect("a pipe");
     let mut numbers = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    for expected in ["1", "2"] {
+    for expected in ["j1", "j2"] {
         writeln!(input, "7").expect("it reads");
         // Each job is acknowledged before the next is written.
         assert_eq!(numbers.next().expect("a number").expect("text"), expected);
     }
     writeln!(input, "8\n{{x").expect("it reads");
-    assert_eq!(numbers.next().expect("a number").expect("text"), "3");
+    assert_eq!(numbers.next().expect("a number").expect("text"), "j3");
     drop(input);
     let outcome = child.wait_with_output().expect("it ends");
     assert_eq!(outcome.status.code(), Some(2));
@@ -199,5 +199,5 @@ fn why_explains_each_kind_of_waiting() {
     ]);
     bench.windlass(&["why", "1/after"]).code(0).says(&["is SKIPPED", "`load` is FAILED"]);
     bench.windlass(&["why", "1/laod"]).fails(5, &["no job `laod`", "`load`"]);
-    bench.windlass(&["why", "99"]).fails(5, &["job j99 does not exist"]);
+    bench.windlass(&["why", "j99"]).fails(5, &["job j99 does not exist"]);
 }

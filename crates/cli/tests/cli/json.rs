@@ -110,13 +110,13 @@ fn a_run_names_its_schedule() {
     bench.write("good.toml", &format!("{GOOD}[[schedules]]\nevery = \"1s\"\n"));
     bench.windlass(&["run", "good.toml"]).code(0);
     bench.windlass(&["apply", "good.toml"]).code(0);
-    bench.windlass(&["schedule", "trigger", "good"]).code(0);
+    bench.windlass(&["schedule", "fire", "good"]).code(0);
     let by_hand = bench.json(&["inspect", "1"]);
     for field in ["source", "schedule_id", "scheduled_for"] {
         assert!(by_hand[field].is_null(), "{field}: {by_hand:#}");
     }
     let triggered = bench.json(&["inspect", "2"]);
-    assert_eq!((&triggered["source"], &triggered["schedule_id"]), (&"trigger".into(), &1.into()));
+    assert_eq!((&triggered["source"], &triggered["schedule_id"]), (&"manual".into(), &1.into()));
     assert!(triggered["scheduled_for"].is_null(), "{triggered:#}");
     let mut worker = bench.start(&["worker"]);
     let fired = bench.wait_for("an occurrence", || {
@@ -205,6 +205,11 @@ fn reasons() {
     assert_fields(&why, &[&JOB[..], &["reasons"]].concat());
     assert_fields(&why["reasons"][0], &["kind", "text"]);
     assert_eq!(why["reasons"][0]["kind"], "no_worker");
+    bench.write("bad.toml", BAD);
+    bench.windlass(&["run", "bad.toml"]).code(1);
+    let why = bench.json(&["why"]);
+    assert_fields(&why, &[&RUN[..], &["jobs"]].concat());
+    assert_fields(&why["jobs"][0], &[&JOB[..], &["reasons"]].concat());
 }
 
 /// The outermost fields of a verb in the table of the guide.
@@ -253,7 +258,7 @@ fn the_table_of_the_guide_has_the_fields_of_each_verb() {
         ("db check", &["db", "check"]),
         ("db migrate", &["db", "migrate"]),
         ("db prune", &["db", "prune", "--older-than", "1d"]),
-        ("schedule trigger", &["schedule", "trigger", "good"]),
+        ("schedule fire", &["schedule", "fire", "good"]),
     ];
     for (verb, arguments) in cases {
         let printed = bench.json(arguments);

@@ -10,6 +10,8 @@ mod help;
 mod jobs;
 mod json;
 mod measuring;
+mod naming;
+mod output;
 mod planning;
 mod postgres_address;
 mod postgres_refusals;

@@ -73,7 +73,7 @@ fn queue_without_a_verb_lists_the_queues() {
 fn a_paused_queue_waits_until_it_is_resumed() {
     let bench = Bench::new();
     let job = bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--queue", "mail"]);
-    let job = format!("j{}", job.code(0).stdout.trim());
+    let job = job.code(0).stdout.trim().to_owned();
     bench
         .windlass(&["queue", "pause", "mail"])
         .code(0)
@@ -92,7 +92,7 @@ fn a_job_waits_for_a_worker_with_its_requirements() {
     let bench = Bench::new();
     let enqueue = |arguments: &[&str]| {
         let job = [&["enqueue", "shell", "--payload", r#"{"run": "true"}"#], arguments].concat();
-        format!("j{}", bench.windlass(&job).code(0).stdout.trim())
+        bench.windlass(&job).code(0).stdout.trim().to_owned()
     };
     let (gpu, new) = (enqueue(&["--requires", "gpu"]), enqueue(&["--min-version", "3"]));
     bench.windlass(&["worker", "--until-idle", "--code-version", "2"]).code(0);
@@ -114,7 +114,7 @@ fn why_names_the_holder_of_a_concurrency_key() {
     let bench = Bench::new();
     let enqueue = || {
         let job = ["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--concurrency-key", "tenant-7"];
-        format!("j{}", bench.windlass(&job).code(0).stdout.trim())
+        bench.windlass(&job).code(0).stdout.trim().to_owned()
     };
     let (first, second) = (enqueue(), enqueue());
     bench

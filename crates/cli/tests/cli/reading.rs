@@ -16,7 +16,14 @@ fn bench_with_two_runs() -> Bench {
 #[test]
 fn runs_are_listed_newest_first_and_filtered() {
     let bench = bench_with_two_runs();
-    bench.windlass(&["runs"]).code(0).says(&["RUN", "  2  bad", "FAILED", "3/3", "  1  good", "SUCCESSFUL"]);
+    bench.windlass(&["runs"]).code(0).says(&[
+        "RUN",
+        "  2  bad",
+        "FAILED",
+        "1/3 failed",
+        "  1  good",
+        "SUCCESSFUL",
+    ]);
     let ids = |arguments: &[&str]| -> Vec<i64> {
         let runs = bench.json(arguments);
         runs.as_array().unwrap().iter().map(|run| run["run_id"].as_i64().unwrap()).collect()
@@ -62,7 +69,7 @@ fn inspecting_a_run_shows_outcome_timings_and_failures() {
 #[test]
 fn inspecting_a_job_by_each_address() {
     let bench = bench_with_two_runs();
-    for address in ["2/load", "j3", "3"] {
+    for address in ["2/load", "j3"] {
         bench.windlass(&["inspect", address]).code(0).says(&[
             "job j3  2/load  FAILED",
             "error",
@@ -72,11 +79,11 @@ fn inspecting_a_job_by_each_address() {
             "| boom",
         ]);
     }
-    bench.windlass(&["inspect", "77"]).fails(5, &["no run 77 and no job 77", "the newest is run 2"]);
+    bench.windlass(&["inspect", "77"]).fails(5, &["run 77 does not exist", "the newest is run 2"]);
     bench.windlass(&["inspect", "j77"]).fails(5, &["job j77 does not exist", "windlass jobs"]);
     bench.windlass(&["inspect", "2/laod"]).fails(5, &["no job `laod`", "did you mean `load`"]);
     bench.windlass(&["inspect", "7/load"]).fails(5, &["run 7 does not exist"]);
-    bench.windlass(&["inspect", "load"]).fails(2, &["'load'", "3/build"]);
+    bench.windlass(&["inspect", "2/"]).fails(2, &["missing after `2/`", "3/build"]);
 }
 
 #[test]
@@ -92,10 +99,10 @@ fn logs_are_prefixed_when_there_are_several_jobs() {
     }
     bench.windlass(&["logs", "1", "-f"]).code(0).says(&["fetch  | fetched\n"]);
     bench.windlass(&["logs", "1", "fetsh"]).fails(5, &["no job `fetsh`", "did you mean `fetch`"]);
-    bench.windlass(&["logs", "9"]).fails(5, &["no run 9"]);
+    bench.windlass(&["logs", "9"]).fails(5, &["run 9 does not exist"]);
     bench
         .windlass(&["logs", "j1", "x"])
-        .fails(2, &["`j1` is a job, and `x` names another job", "windlass logs RUN JOB"]);
+        .fails(2, &["`j1` is a job, and `x` names another job", "3/x or latest/x"]);
     bench.windlass(&["logs", "1", "-f", "-o", "json"]).fails(2, &["-o jsonl"]);
 }
 
@@ -128,7 +135,7 @@ fn output_cannot_repaint_the_terminal() {
     );
     let run = bench.windlass(&["run", "paint.toml"]);
     let logs = bench.windlass(&["logs", "1"]);
-    run.code(1).tells(&["    | red"]);
+    assert_eq!(run.code(1).stdout, "red\n");
     assert_eq!(logs.stdout, "red\n");
     let raw = bench.json(&["logs", "1"]);
     assert!(raw[0]["text"].as_str().unwrap().contains("red"), "{raw}");

@@ -125,7 +125,7 @@ fn invalid_schedules_are_refused() {
     bench
         .windlass(&["schedule", "backfill", "tick", "--from", "2025-01-01", "--to", "2026-01-01"])
         .fails(2, &["more than 100000 occurrences"]);
-    bench.windlass(&["schedule", "trigger", "nightly"]).fails(2, &["nightly/default or nightly/tick"]);
+    bench.windlass(&["schedule", "fire", "nightly"]).fails(2, &["nightly/default or nightly/tick"]);
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn next_shows_the_times_around_a_clock_change() {
 }
 
 #[test]
-fn a_trigger_and_a_backfill_run() {
+fn a_firing_by_hand_and_a_backfill_run() {
     let bench = bench();
-    let trigger = bench.windlass(&["schedule", "trigger", "nightly"]);
-    trigger.code(0).says(&["1"]).tells(&[
+    let fired = bench.windlass(&["schedule", "fire", "nightly"]);
+    fired.code(0).says(&["1"]).tells(&[
         "run 1 of schedule nightly/default is accepted",
         "windlass worker",
         "windlass watch 1",
@@ -166,11 +166,11 @@ fn a_trigger_and_a_backfill_run() {
     bench.windlass(&range).code(0).tells(&["0 will get a run", "3 had a run before"]);
     let runs = bench.json(&["runs"]);
     let sources: Vec<_> = runs.as_array().unwrap().iter().map(|run| &run["source"]).collect();
-    assert_eq!(sources, ["backfill", "backfill", "backfill", "trigger"]);
+    assert_eq!(sources, ["backfill", "backfill", "backfill", "manual"]);
     assert_eq!(runs[2]["scheduled_for"], "2026-03-27T01:30:00.000Z", "the earliest first");
     bench
         .windlass(&["inspect", "2"])
         .code(0)
         .says(&["nightly/default for 2026-03-27T02:30:00+01:00 (backfill)"]);
-    bench.windlass(&["inspect", "1"]).code(0).says(&["nightly/default (trigger)"]);
+    bench.windlass(&["inspect", "1"]).code(0).says(&["nightly/default (manual)"]);
 }

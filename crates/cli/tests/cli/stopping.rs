@@ -24,7 +24,7 @@ fn a_cancelled_run_ends_with_its_own_exit_code() {
         .windlass(&["why", "1/wait"])
         .code(0)
         .says(&["It was cancelled: sent SIGTERM", "`windlass retry 1`"]);
-    bench.windlass(&["cancel", "8"]).fails(5, &["no run 8 and no job 8"]);
+    bench.windlass(&["cancel", "8"]).fails(5, &["run 8 does not exist"]);
     bench.windlass(&["cancel", "1/wiat"]).fails(5, &["no job `wiat`", "`wait`"]);
 }
 

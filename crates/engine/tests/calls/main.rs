@@ -8,7 +8,7 @@ mod support;
 use serde_json::{Value as Json, json};
 use support::{Bench, failure, request, success};
 use windlass_engine::store::{
-    ClaimedJob, Claims, NewRegistration, NewRun, Prune, Reason, RetrySelection, RunFilter, Scope,
+    ClaimedJob, Claims, NewRegistration, NewRun, NewSignal, Prune, Reason, RetrySelection, RunFilter, Scope,
 };
 use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, RunStatus, WaitsFor};
@@ -142,6 +142,19 @@ fn a_job_starts_a_run_and_gets_its_outputs() {
     assert_eq!(output, json!({ "rows": 42, "region": "eu" }));
     let outputs = calls.bench.store.runs().outputs(calls.run_id).unwrap();
     assert_eq!(outputs, Some(Ok(json!({ "region": "eu", "rows": 42 }))));
+}
+
+/// The event may come while the run at the top still does other things.
+#[test]
+fn a_child_run_gets_an_event_that_came_before_it_began() {
+    let calls = Calls::of(
+        "[jobs.first]\nrun = 'first'\n[jobs.call]\nneeds = 'first'\nworkflow = 'paid'\n\
+         [workflows.paid.jobs.paid]\nwait_for = { event = 'paid' }\n",
+    );
+    let signal = NewSignal { name: "paid".to_owned(), key: None, payload: "7".to_owned(), event_id: None };
+    calls.bench.store.events().signal(signal).unwrap();
+    assert_eq!(calls.run(works), ["first"]);
+    assert_eq!(calls.status(calls.run_id), RunStatus::Successful);
 }
 
 #[test]

@@ -180,7 +180,7 @@ pub(crate) fn trigger() -> Operation {
     operation(
         1,
         |databases| states::due_schedules(&databases.bench),
-        |store, databases| store.schedules().trigger(databases.schedule_id()).map(drop),
+        |store, databases| store.schedules().fire(databases.schedule_id()).map(drop),
     )
 }
 

@@ -27,10 +27,12 @@ pub(super) fn observe(
             let name = engine.name(row.id)?;
             let output = row.output.as_deref().and_then(|json| serde_json::from_str(json).ok());
             let begun = world.begun(&name);
+            // A job that calls a workflow again has several runs, whose jobs have the same names.
+            let earlier = jobs.get(&name).map_or(0, |job: &ObservedJob| job.interrupted);
             let interrupted = if begun.len() > 1 || row.interruptions > 0 {
-                interrupted(engine, row.id, &begun)?
+                earlier + interrupted(engine, row.id, &begun)?
             } else {
-                0
+                earlier
             };
             let attempts = begun.len() as i64;
             let (status, error) = (row.status, row.last_error);

@@ -4,6 +4,7 @@ mod add;
 mod backfill;
 mod coming_times;
 mod find_schedule;
+mod fire;
 mod instant;
 mod list;
 mod next;
@@ -12,14 +13,13 @@ mod policies;
 mod remove;
 mod resume;
 mod show;
-mod trigger;
 
 use clap::{Args, Subcommand};
 
 use crate::arguments::GlobalOptions;
 use crate::error::Failure;
 
-/// Add, list, show, pause, trigger or backfill schedules
+/// Add, list, show, pause, fire or backfill schedules
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ScheduleArgs {
@@ -37,7 +37,7 @@ enum ScheduleCommand {
     Remove(remove::RemoveArgs),
     Pause(pause::PauseArgs),
     Resume(resume::ResumeArgs),
-    Trigger(trigger::TriggerArgs),
+    Fire(fire::FireArgs),
     Backfill(backfill::BackfillArgs),
 }
 
@@ -46,7 +46,7 @@ Examples:
   windlass schedule list
   windlass schedule next nightly -n 5
   windlass schedule add weekly report --cron '0 6 * * mon'
-  windlass schedule trigger nightly
+  windlass schedule fire nightly
   windlass schedule backfill nightly --from 2026-11-01 --to 2026-11-08
 
 A schedule is named WORKFLOW/NAME. The workflow alone is enough if it has one
@@ -64,7 +64,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ScheduleArgs) -> Result<(),
         ScheduleCommand::Remove(args) => remove::execute(global, args),
         ScheduleCommand::Pause(args) => pause::execute(global, args),
         ScheduleCommand::Resume(args) => resume::execute(global, args),
-        ScheduleCommand::Trigger(args) => trigger::execute(global, args),
+        ScheduleCommand::Fire(args) => fire::execute(global, args),
         ScheduleCommand::Backfill(args) => backfill::execute(global, args),
     }
 }

@@ -214,7 +214,8 @@ fn insert_run(
                            timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source, token,
                            has_handlers, parent_job_id, parent_attempt, root_run_id, call_open, first_event_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $14, $8, $9, $9, $10, $11, $12, $13, $15, $16, $17, $18, $19,
-                 coalesce((SELECT last FROM event_counter WHERE id = 1), 0))
+                 coalesce((SELECT root.first_event_id FROM runs AS root WHERE root.id = $18),
+                          (SELECT last FROM event_counter WHERE id = 1), 0))
          ON CONFLICT DO NOTHING",
         &[
             workflow_id.into(),

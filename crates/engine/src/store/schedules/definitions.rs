@@ -6,7 +6,7 @@ use windlass_workflow::Workflow;
 use windlass_workflow::model::Schedule as Definition;
 use windlass_workflow::schedule::Timetable;
 
-use super::trigger::bind;
+use super::fire::bind;
 use super::{Schedule, ScheduleOrigin, find_by_name, key, lock_schedule};
 use crate::store::evidence::Evidence;
 use crate::store::registrations::registered_workflow;

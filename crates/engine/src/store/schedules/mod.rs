@@ -13,6 +13,7 @@ pub(crate) const SCHEDULE_COLUMNS: Fragment = Fragment {
 
 mod backfill;
 mod definitions;
+mod fire;
 mod firing;
 mod occurrences;
 mod overlap;
@@ -21,7 +22,6 @@ mod plan;
 mod planned_firing;
 mod prepared_runs;
 mod sync;
-mod trigger;
 
 use crate::store::Schedules;
 use windlass_workflow::model::Schedule as Definition;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use windlass_workflow::Workflow;
 
 use super::Schedule;
+use super::fire::bind;
 use super::overlap::OverlapDecision;
-use super::trigger::bind;
 use crate::status::RunSource;
 use crate::store::registrations::Registration;
 use crate::store::runs::prepared::PreparedRun;

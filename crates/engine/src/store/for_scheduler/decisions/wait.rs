@@ -6,7 +6,7 @@ use windlass_system::wake_ups::WakeUps;
 
 use crate::decide::{MatchedEvent, Wait};
 
-/// Finds the first event that a wait fits: one that came after the run was created.
+/// Finds the first event that a wait fits: one that came after the run at the top was created.
 pub(super) fn find_event(
     connection: &mut dyn Connection,
     run_id: i64,

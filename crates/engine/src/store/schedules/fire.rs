@@ -1,4 +1,4 @@
-//! Triggers: starting a run of a schedule now. Also binds the parameters of a schedule's runs.
+//! Firing by hand: starting a run of a schedule now. Also binds the parameters of a schedule's runs.
 
 use crate::store::Schedules;
 use serde_json::{Map, Value as Json};
@@ -21,7 +21,7 @@ impl Schedules<'_> {
     /// # Errors
     /// [`Error::NotFound`] if the schedule or its registered workflow does not exist; [`Error::Invalid`] if its
     /// parameters do not fit the workflow; and the database's.
-    pub fn trigger(&self, schedule_id: i64) -> Result<Submitted> {
+    pub fn fire(&self, schedule_id: i64) -> Result<Submitted> {
         let now_ms = self.store.clock.now_ms();
         let (schedule, registered) = self.store.read(|connection| {
             let schedule = find(connection, schedule_id)?
@@ -36,16 +36,15 @@ impl Schedules<'_> {
         let (registration, workflow) = registered
             .ok_or_else(|| Error::not_found(format!("registered workflow `{}`", schedule.workflow)))?;
         let params = bind(&workflow, &schedule.definition, now_ms)
-            .map_err(|reason| Error::invalid(format!("trigger schedule {}", schedule.key()), reason))?;
+            .map_err(|reason| Error::invalid(format!("fire schedule {}", schedule.key()), reason))?;
         let occasion =
-            Occasion { schedule_id: Some(schedule_id), scheduled_for: None, source: RunSource::Trigger };
+            Occasion { schedule_id: Some(schedule_id), scheduled_for: None, source: RunSource::Manual };
         let dir = registration.dir;
         let run = NewRun { workflow, params, dir, run_key: None, occasion: Some(occasion) };
         let prepared = PreparedRun::of(&run, &self.store.random)?;
         let evidence = run_evidence(&prepared);
-        self.store.write("trigger a schedule", evidence, move |connection| {
-            submit(connection, &run, &prepared, now_ms)
-        })
+        self.store
+            .write("fire a schedule", evidence, move |connection| submit(connection, &run, &prepared, now_ms))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `windlass schedule trigger`: starts a run of a schedule now.
+//! `windlass schedule fire`: starts a run of a schedule now.
 
 use clap::Args;
 use windlass_engine::RunStatus;
@@ -15,7 +15,7 @@ use crate::{executors, find, stderr};
 /// Start a run of a schedule now
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct TriggerArgs {
+pub(super) struct FireArgs {
     /// The schedule
     #[arg(value_name = "SCHEDULE")]
     name: String,
@@ -23,17 +23,17 @@ pub(super) struct TriggerArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass schedule trigger nightly
+  windlass schedule fire nightly
 
 The run gets the schedule's parameters, and the current time as
 `scheduled_for`. It starts even if the schedule is paused or an earlier run is
 unfinished.";
 
-pub(super) fn execute(global: &GlobalOptions, args: &TriggerArgs) -> Result<(), Failure> {
+pub(super) fn execute(global: &GlobalOptions, args: &FireArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let schedule = find_schedule(&database, &args.name)?;
     find::workflow(&database, &schedule.workflow)?;
-    let submitted = database.ask(|store| store.schedules().trigger(schedule.id))?;
+    let submitted = database.ask(|store| store.schedules().fire(schedule.id))?;
     let run_id = submitted.run_id;
     if global.output == OutputFormat::Text {
         let start = format!("start a worker with `{}`", global.hint("worker"));

@@ -1,0 +1,131 @@
+//! Random workflow files that use every construct of the language, each with a case. Two things must hold of each: an engine
+//! that is ended after any of its commits is carried on by another one to the same end, and the end does not depend on how
+//! long jobs take.
+//!
+//! The fixed seeds are the same each time. One more test takes a new seed and prints it. `WINDLASS_SEED=7` repeats a seed, and
+//! `WINDLASS_RANDOM_FILES=1000` sets the number of new seeds.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod draw;
+mod fakes;
+mod jobs;
+
+use std::collections::BTreeSet;
+
+use windlass_testing::{Case, Observed, Subject, crash_everywhere, file, run};
+use windlass_workflow::{Source, Workflow};
+
+use draw::Drawn;
+
+const FIXED_SEEDS: u64 = 24;
+/// Of these, how many are ended after each of their commits.
+const CRASHED_SEEDS: u64 = 12;
+/// How often the same file runs with other durations.
+const OTHER_DURATIONS: u64 = 4;
+
+#[test]
+fn random_files_are_carried_on_after_each_of_their_commits() {
+    (0..CRASHED_SEEDS).for_each(carry_on_everywhere);
+}
+
+#[test]
+fn the_end_of_a_random_file_does_not_depend_on_how_long_its_jobs_take() {
+    (0..FIXED_SEEDS).for_each(end_with_other_durations);
+}
+
+#[test]
+fn a_random_file_with_a_new_seed_ends_as_it_must() {
+    let seeds = number_from("WINDLASS_RANDOM_FILES").unwrap_or(1);
+    let both = |seed: u64| {
+        carry_on_everywhere(seed);
+        end_with_other_durations(seed);
+    };
+    match number_from("WINDLASS_SEED") {
+        Some(seed) => both(seed),
+        None => (0..seeds).for_each(|_seed| both(fastrand::u64(..))),
+    }
+}
+
+/// The fixed seeds are worth something only as long as they draw what they are said to.
+#[test]
+fn the_fixed_seeds_draw_every_construct() {
+    let drawn: BTreeSet<&str> = (0..FIXED_SEEDS).flat_map(|seed| Drawn::from_seed(seed).constructs).collect();
+    let missing: Vec<&&str> =
+        draw::CONSTRUCTS.iter().filter(|construct| !drawn.contains(**construct)).collect();
+    assert_eq!(missing, Vec::<&&str>::new());
+    let unknown: Vec<&&str> =
+        drawn.iter().filter(|construct| !draw::CONSTRUCTS.contains(construct)).collect();
+    assert_eq!(unknown, Vec::<&&str>::new());
+}
+
+fn carry_on_everywhere(seed: u64) {
+    println!("WINDLASS_SEED={seed}");
+    let drawn = Drawn::from_seed(seed);
+    let workflow = drawn.workflow();
+    let case = drawn.case(&workflow, seed);
+    let undisturbed = undisturbed(&drawn, &workflow, &case);
+    let subject = Subject { workflow: &workflow, folder: None };
+    let crashes = crash_everywhere(subject, &case, &undisturbed).unwrap();
+    assert_eq!(crashes.differences, [], "{drawn}");
+    assert_eq!(crashes.tried, crashes.commits, "{drawn}");
+}
+
+fn end_with_other_durations(seed: u64) {
+    println!("WINDLASS_SEED={seed}");
+    let drawn = Drawn::from_seed(seed);
+    let workflow = drawn.workflow();
+    let first = ends(&undisturbed(&drawn, &workflow, &drawn.case(&workflow, seed)));
+    for other in 1..=OTHER_DURATIONS {
+        let case = drawn.case(&workflow, seed ^ (other << 32));
+        assert_eq!(ends(&undisturbed(&drawn, &workflow, &case)), first, "{drawn}");
+    }
+}
+
+fn undisturbed(drawn: &Drawn, workflow: &Workflow, case: &Case) -> Observed {
+    let observed = run(Subject { workflow, folder: None }, case).unwrap();
+    assert_eq!(observed.stuck, [], "{drawn}");
+    assert!(observed.without_fake.is_empty(), "{:?} {drawn}", observed.without_fake);
+    observed
+}
+
+/// What must not depend on durations: everything but instants and the numbers of child runs.
+fn ends(observed: &Observed) -> Vec<String> {
+    let without_number = |error: &String| match error.strip_prefix("run ") {
+        Some(rest) => rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).to_owned(),
+        None => error.clone(),
+    };
+    let jobs = observed.jobs.iter().map(|(name, job)| {
+        let output = job
+            .output
+            .as_ref()
+            .filter(|output| output.get("at").is_none() && output.get("received_at").is_none());
+        format!(
+            "{name}: {} after {} attempts, {output:?}, {:?}",
+            job.status,
+            job.attempts,
+            job.error.as_ref().map(without_number)
+        )
+    });
+    let run = format!("the run: {}, {:?}", observed.status, observed.outputs);
+    jobs.chain([run]).collect()
+}
+
+impl Drawn {
+    fn workflow(&self) -> Workflow {
+        let source = Source::new("w.json", self.workflow.to_string().into()).unwrap();
+        windlass_workflow::parse(&source).unwrap_or_else(|report| panic!("{report}\n{self}"))
+    }
+
+    /// The case with the durations of this seed.
+    fn case(&self, workflow: &Workflow, durations: u64) -> Case {
+        let text = self.case_text(durations).to_string();
+        let source = Source::new("w.test.json", text.into()).unwrap();
+        let mut read = file::read(&source, workflow).unwrap_or_else(|report| panic!("{report}\n{self}"));
+        read.cases.remove(0)
+    }
+}
+
+fn number_from(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a whole number, not {text:?}")))
+}
