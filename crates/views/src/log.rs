@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use windlass_engine::store::LogLine;
+use windlass_system::terminal_text;
 
 use crate::time::rfc3339;
 
@@ -29,7 +30,8 @@ impl LogView {
             line: line.line,
             at: rfc3339(line.at),
             stream: line.stream.as_str(),
-            text: line.text,
+            // Colours are for terminals.
+            text: terminal_text::plain(&line.text).into_owned(),
         }
     }
 }
