@@ -1,6 +1,7 @@
 //! The command line: the list of verbs, and the help that groups them. The arguments of a verb are in its file
 //! under [`crate::commands`].
 
+mod json_error;
 mod other_names;
 
 use std::ffi::OsString;
@@ -118,9 +119,10 @@ pub(crate) fn parse() -> Cli {
     let mut matches = command.try_get_matches_from_mut(&arguments).unwrap_or_else(|error| {
         let words: Vec<String> =
             arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
-        name_variable(other_names::add(error, &command, &words), &command, &arguments).exit()
+        let error = name_variable(other_names::add(error, &command, &words), &command, &arguments);
+        json_error::end(&error, &arguments)
     });
-    Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+    Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| json_error::end(&error, &arguments))
 }
 
 /// The value of `--color`, before the command line is parsed.

@@ -38,10 +38,12 @@ use crate::stderr::Talk;
 use crate::text::time::{self, Zone};
 
 fn main() -> ExitCode {
-    match execute(cli::parse()) {
+    let cli = cli::parse();
+    let format = cli.global.output;
+    match execute(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.print();
+            failure.conclude(format);
             ExitCode::from(failure.exit_code())
         }
     }
@@ -108,16 +110,16 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Validate(args) => validate::execute(&global, &args),
         Command::Plan(args) => plan::execute(&global, &args),
         Command::Test(args) => test::execute(&global, &args),
-        Command::Fmt(args) => fmt::execute(&args),
-        Command::Schema(args) => schema::execute(&args),
-        Command::Init(args) => init::execute(&args),
-        Command::Import(args) => import::execute(&args),
+        Command::Fmt(args) => fmt::execute(&global, &args),
+        Command::Schema(args) => schema::execute(&global, &args),
+        Command::Init(args) => init::execute(&global, &args),
+        Command::Import(args) => import::execute(&global, &args),
         Command::Graph(args) => graph::execute(&global, &args),
         Command::Apply(args) => apply::execute(&global, &args),
         Command::Workflows(args) => workflows::execute(&global, &args),
         Command::Bench(args) => bench::execute(&global, &args),
         Command::Doctor(args) => doctor::execute(&global, &args),
         Command::Db(args) => db::execute(&global, &args),
-        Command::Completions(args) => completions::execute(&mut cli::command(), &args),
+        Command::Completions(args) => completions::execute(&global, &mut cli::command(), &args),
     }
 }

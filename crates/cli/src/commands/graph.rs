@@ -9,7 +9,7 @@ use windlass_engine::store::{Job, Run};
 use windlass_workflow::draw::{self, Drawing, Node};
 use windlass_workflow::kinds;
 
-use crate::arguments::{GlobalOptions, OutputFormat, RunAddress};
+use crate::arguments::{GlobalOptions, RunAddress};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
@@ -52,12 +52,8 @@ Examples:
 
 /// Prints the drawing.
 pub(crate) fn execute(global: &GlobalOptions, args: &GraphArgs) -> Result<(), Failure> {
-    if global.output != OutputFormat::Text {
-        return Err(Failure::usage(
-            "`graph` prints a drawing, so -o does not apply",
-            "use --format text, mermaid, dot or svg; `windlass inspect RUN -o json` lists the dependencies as `needs`",
-        ));
-    }
+    let next_step = "use --format text, mermaid, dot or svg; `windlass inspect RUN -o json` lists the dependencies as `needs`";
+    output::refuse_json(global, "graph", "a drawing", next_step)?;
     let drawing = drawing(global, &args.target)?;
     match args.format {
         GraphFormat::Text => output::write_text(&drawing.text()),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use windlass_engine::store::{RetrySelection, Run};
-use windlass_views::RunView;
+use windlass_views::{RetriedRun, RunView};
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, ShowOptions, WorkOptions};
 use crate::database::Database;
@@ -60,6 +60,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
         }
         answer => answer?,
     };
+    let retried_jobs = jobs;
     let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
     if !args.detach {
         stderr::note(&format!("rerunning {jobs} of run {}", run.id));
@@ -77,7 +78,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
         return Ok(());
     }
     let run = find::run(&database, run.id)?;
-    let view = database.ask(|store| RunView::read(store, &run))?;
+    let run = database.ask(|store| RunView::read(store, &run))?;
+    let view = RetriedRun { run, retried_jobs };
     Output { format: global.output }.object(&view, |_| String::new())
 }
 

@@ -20,6 +20,7 @@ mod reading;
 mod registering;
 mod runs;
 mod schedules;
+mod schemas;
 mod serving;
 mod sqlite_files;
 mod sqlite_restore;

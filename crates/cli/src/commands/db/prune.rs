@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
 use windlass_engine::store::{Prune, Pruned};
+use windlass_views::PrunedView;
 
 use crate::arguments::{GlobalOptions, parse_duration};
 use crate::database::Database;
@@ -49,7 +49,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Fa
         }
         total.add(step);
     }
-    let view = json!({ "deleted_runs": total.runs, "deleted_jobs": total.jobs });
+    let view = PrunedView { deleted_runs: total.runs, deleted_jobs: total.jobs };
     Output { format: global.output }.object(&view, |_| {
         let (runs, jobs) = (count(total.runs, "run"), count(total.jobs, "job"));
         let what = match (before_ms, args.keep) {
