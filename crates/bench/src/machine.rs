@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::BenchError;
 use crate::scratch::Scratch;
 
 /// A machine and its database.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Machine {
     /// The model of its processor.
     pub processor: String,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_db::Durability;
 
@@ -9,7 +10,7 @@ use crate::interruption::Interruption;
 use crate::scratch::DatabaseLocation;
 
 /// A part of the measurements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Executing pending jobs.

@@ -1,5 +1,6 @@
 //! The report: all measured figures.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::machine::Machine;
@@ -7,7 +8,7 @@ use crate::plan::Part;
 use crate::statistics::Spread;
 
 /// The results of all measurements.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// The version of the form of this report.
     pub report_version: u32,
@@ -24,7 +25,7 @@ pub struct Report {
 }
 
 /// One measured figure.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Figure {
     /// The part it belongs to.
     pub part: Part,
@@ -46,7 +47,7 @@ pub struct Figure {
 }
 
 /// The ratio of a figure to another one of the same part and unit.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ratio {
     /// The name of the other one.
     pub to: String,
@@ -56,7 +57,7 @@ pub struct Ratio {
 }
 
 /// Whose figure it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// What Windlass does.
@@ -66,7 +67,7 @@ pub enum Kind {
 }
 
 /// The unit of a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Jobs, rows, commits or processes a second: more is better.

@@ -1,9 +1,10 @@
 //! The median of some rounds and its spread: pure.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The median, the lowest and the highest value of some rounds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// Always a measured value: for an even number of rounds the lower of the two in the middle.
     pub median: f64,

@@ -1,6 +1,7 @@
 //! The command line: the list of verbs, and the help that groups them. The arguments of a verb are in its file
 //! under [`crate::commands`].
 
+mod json_error;
 mod other_names;
 
 use std::ffi::OsString;
@@ -10,9 +11,9 @@ use anstyle::{AnsiColor, Style};
 use clap::builder::StyledStr;
 use clap::builder::styling::Styles;
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::arguments::GlobalOptions;
+use crate::arguments::{ColorMode, GlobalOptions};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
     inspect, jobs, logs, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal,
@@ -113,12 +114,25 @@ pub(crate) fn parse() -> Cli {
         process::exit(code);
     }
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Help and errors about the command line have colours too.
+    let mut command = command.color(color_of(&arguments).into());
     let mut matches = command.try_get_matches_from_mut(&arguments).unwrap_or_else(|error| {
         let words: Vec<String> =
             arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
-        name_variable(other_names::add(error, &command, &words), &command, &arguments).exit()
+        let error = name_variable(other_names::add(error, &command, &words), &command, &arguments);
+        json_error::end(&error, &arguments)
     });
-    Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+    Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| json_error::end(&error, &arguments))
+}
+
+/// The value of `--color`, before the command line is parsed.
+fn color_of(arguments: &[OsString]) -> ColorMode {
+    let words = arguments.iter().map(|argument| argument.to_str().unwrap_or_default());
+    let followed = words.clone().zip(words.clone().skip(1));
+    let apart = followed.filter(|(option, _)| *option == "--color").map(|(_, value)| value);
+    let joined = words.filter_map(|word| word.strip_prefix("--color="));
+    let value = joined.chain(apart).last();
+    value.and_then(|value| ColorMode::from_str(value, false).ok()).unwrap_or(ColorMode::Auto)
 }
 
 /// Names the variable instead of the option in an error about a value from the environment.

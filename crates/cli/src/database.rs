@@ -133,7 +133,7 @@ impl Database {
 fn warn_of_password() {
     static WARNED: Once = Once::new();
     WARNED.call_once(|| {
-        stderr::note(
+        stderr::warn(
             "warning: everybody who can list processes on this machine can read the password on the command line\n\
              \x20 help: put the address into WINDLASS_DB, or put only the password into PGPASSWORD, ~/.pgpass, or a \
              service in ~/.pg_service.conf\n",

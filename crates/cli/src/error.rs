@@ -3,12 +3,18 @@
 //! A run that ended FAILED is a failure too: the command did its work, but a script must be able to tell
 //! "failed" from "successful".
 
+mod view;
+
 use std::io;
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
+use windlass_views::FileError;
+use windlass_workflow::{Colour, Report};
 
+use crate::arguments::OutputFormat;
 use crate::stderr;
+pub(crate) use view::errors_of;
 
 /// Why a command did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,9 +22,9 @@ pub(crate) enum Failure {
     /// The command line is invalid.
     Usage { message: String, help: String },
     /// A workflow file has errors. The report shows the lines.
-    InvalidWorkflow { report: String, help: String },
-    /// Some of the checked files are invalid. Each was reported before.
-    InvalidFiles { message: Option<String> },
+    InvalidWorkflow { report: Box<Report>, help: String },
+    /// Some of the named files are invalid. People were told about each before, programs get the errors.
+    InvalidFiles { message: Option<String>, errors: Vec<FileError> },
     /// The parameters do not fit the workflow.
     InvalidParameters { message: String, help: String },
     /// The state of the run or job does not allow the command.
@@ -144,8 +150,9 @@ impl Failure {
             | Failure::CasesFailed
             | Failure::RunCancelled
             | Failure::RunTimedOut => None,
-            Failure::InvalidFiles { message } => message.as_deref().map(labelled_error),
+            Failure::InvalidFiles { message, .. } => message.as_deref().map(labelled_error),
             Failure::InvalidWorkflow { report, help } => {
+                let report = report.render(Colour::Always);
                 Some(format!("{}\n\n{}", report.trim_end(), labelled_help(help)))
             }
             Failure::Interrupted { message, resume } => Some(format!("{message}\nresume with: {resume}")),
@@ -171,11 +178,32 @@ impl Failure {
     /// Writes the message to standard error.
     pub(crate) fn print(&self) {
         if let Some(text) = self.text() {
-            stderr::note(&text);
+            stderr::warn(&text);
         }
     }
 
-    /// The message and the next step, for JSON and for tests.
+    /// Writes the message to standard error for people, and returns the errors for programs, which get them at the end.
+    pub(crate) fn report(&self, format: OutputFormat) -> Vec<FileError> {
+        if format == OutputFormat::Text {
+            self.print();
+        }
+        self.file_errors()
+    }
+
+    /// Writes the end of a command to standard error: for people, or as one line of JSON for the program that reads
+    /// standard output as JSON.
+    pub(crate) fn conclude(&self, format: OutputFormat) {
+        match format {
+            OutputFormat::Text => self.print(),
+            OutputFormat::Json | OutputFormat::Jsonl => {
+                if let Some(line) = self.view().and_then(|view| serde_json::to_string(&view).ok()) {
+                    stderr::note(&line);
+                }
+            }
+        }
+    }
+
+    /// The message and the next step. A report on a file has many.
     pub(crate) fn parts(&self) -> Option<(&str, &str)> {
         match self {
             Failure::ClosedPipe
@@ -184,8 +212,8 @@ impl Failure {
             | Failure::CasesFailed
             | Failure::RunCancelled
             | Failure::RunTimedOut
+            | Failure::InvalidWorkflow { .. }
             | Failure::InvalidFiles { .. } => None,
-            Failure::InvalidWorkflow { report, help } => Some((report, help)),
             Failure::Usage { message, help }
             | Failure::InvalidParameters { message, help }
             | Failure::Conflict { message, help }

@@ -26,7 +26,7 @@ mod workflow_files;
 
 use std::process::ExitCode;
 
-use crate::arguments::{GlobalOptions, LogFormat};
+use crate::arguments::GlobalOptions;
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
@@ -34,15 +34,26 @@ use crate::commands::{
     stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
+use crate::stderr::Talk;
+use crate::text::time::{self, Zone};
 
 fn main() -> ExitCode {
-    match execute(cli::parse()) {
+    let cli = cli::parse();
+    let format = cli.global.output;
+    match execute(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.print();
+            failure.conclude(format);
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Decides how much is said, where colours are used, and in which zone times are shown.
+fn present(global: &GlobalOptions) {
+    stderr::set_talk(if global.quiet { Talk::ErrorsOnly } else { Talk::All });
+    anstream::ColorChoice::from(global.color).write_global();
+    time::set_zone(if global.utc { Zone::Utc } else { Zone::Local });
 }
 
 /// The global options with those of the configuration file, for the verbs that use a database. `serve` and `worker` read
@@ -67,10 +78,11 @@ fn configured(global: GlobalOptions, command: &Command) -> Result<GlobalOptions,
 }
 
 fn execute(cli: Cli) -> Result<(), Failure> {
+    present(&cli.global);
     let global = configured(cli.global, &cli.command)?;
     // These start the log themselves: `worker` and `serve` with the format of their own options.
     if !matches!(cli.command, Command::Worker(_) | Command::Serve(_) | Command::Test(_)) {
-        logging::start("warn", LogFormat::Text);
+        logging::start_for_people(global.verbose);
     }
     match cli.command {
         Command::Run(args) => run::execute(&global, &args),
@@ -98,16 +110,16 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Validate(args) => validate::execute(&global, &args),
         Command::Plan(args) => plan::execute(&global, &args),
         Command::Test(args) => test::execute(&global, &args),
-        Command::Fmt(args) => fmt::execute(&args),
-        Command::Schema(args) => schema::execute(&args),
-        Command::Init(args) => init::execute(&args),
-        Command::Import(args) => import::execute(&args),
+        Command::Fmt(args) => fmt::execute(&global, &args),
+        Command::Schema(args) => schema::execute(&global, &args),
+        Command::Init(args) => init::execute(&global, &args),
+        Command::Import(args) => import::execute(&global, &args),
         Command::Graph(args) => graph::execute(&global, &args),
         Command::Apply(args) => apply::execute(&global, &args),
         Command::Workflows(args) => workflows::execute(&global, &args),
         Command::Bench(args) => bench::execute(&global, &args),
         Command::Doctor(args) => doctor::execute(&global, &args),
         Command::Db(args) => db::execute(&global, &args),
-        Command::Completions(args) => completions::execute(&mut cli::command(), &args),
+        Command::Completions(args) => completions::execute(&global, &mut cli::command(), &args),
     }
 }

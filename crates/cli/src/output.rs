@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::arguments::OutputFormat;
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::error::Failure;
 
 /// Standard output in the format of `--output`.
@@ -40,6 +40,21 @@ impl Output {
             OutputFormat::Text => write_text(&text(list)),
             OutputFormat::Json => write_json(&list, Layout::Pretty),
             OutputFormat::Jsonl => list.iter().try_for_each(|object| write_json(object, Layout::OneLine)),
+        }
+    }
+}
+
+/// Refuses `-o json` for a verb that prints something else than data.
+pub(crate) fn refuse_json(
+    global: &GlobalOptions,
+    verb: &str,
+    printed: &str,
+    next_step: &str,
+) -> Result<(), Failure> {
+    match global.output {
+        OutputFormat::Text => Ok(()),
+        OutputFormat::Json | OutputFormat::Jsonl => {
+            Err(Failure::usage(format!("`{verb}` prints {printed}, so -o does not apply"), next_step))
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value as Json};
 use windlass_engine::store::NewRun;
-use windlass_workflow::{Colour, Report, Source, SubsetError, Workflow, limits};
+use windlass_workflow::{Report, Source, SubsetError, Workflow, limits};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -73,7 +73,7 @@ impl LoadError {
         match self {
             LoadError::Unreadable(failure) | LoadError::Calls(failure) => failure.clone(),
             LoadError::Invalid(report) => Failure::InvalidWorkflow {
-                report: report.render(Colour::Always),
+                report: Box::new(report.clone()),
                 help: format!(
                     "correct the file; `windlass validate {}` checks it without running it",
                     report.path()

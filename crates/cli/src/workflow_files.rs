@@ -6,8 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::store::NewRegistration;
+use windlass_views::FileError;
 use windlass_workflow::Workflow;
 
+use crate::arguments::OutputFormat;
 use crate::commands::test::is_test_file;
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
@@ -88,13 +90,16 @@ pub(crate) fn collect(paths: &[PathBuf]) -> Result<Collection, Failure> {
     Ok(collection)
 }
 
-/// Prints the errors of each file. An error that several files share is printed once.
-pub(crate) fn print_failures(invalid: &[InvalidFile]) {
+/// Prints the errors of each file for people, and returns them for programs. An error that several files share is there
+/// once.
+pub(crate) fn report_failures(invalid: &[InvalidFile], format: OutputFormat) -> Vec<FileError> {
+    let mut errors = Vec::new();
     for (index, file) in invalid.iter().enumerate() {
         if !invalid[..index].iter().any(|before| before.failure == file.failure) {
-            file.failure.print();
+            errors.extend(file.failure.report(format));
         }
     }
+    errors
 }
 
 /// The files below a folder that may be workflows, in the order of their paths: `*.toml`, `*.json`, `*.yaml` and `*.yml`, without hidden files and

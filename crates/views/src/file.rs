@@ -1,9 +1,10 @@
 //! A checked workflow file as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The result of checking one file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ValidatedFile {
     /// The path, as it was given.
     pub file: String,
@@ -16,7 +17,7 @@ pub struct ValidatedFile {
 }
 
 /// One error or warning of a file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileError {
     /// What is wrong.
     pub message: String,
@@ -27,7 +28,8 @@ pub struct FileError {
 }
 
 /// A place in a file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Place")]
 pub struct PlaceView {
     /// The checked file, or one that it includes.
     pub file: String,

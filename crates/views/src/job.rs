@@ -1,5 +1,6 @@
 //! A job as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::store::{Attempt, Job, Rounds};
@@ -8,39 +9,72 @@ use windlass_engine::{Result, Store, WaitsFor};
 use windlass_workflow::model::RunHandler;
 
 use crate::json;
-use crate::time::{duration_ms, instant};
+use crate::time::{Instant, duration_ms, instant};
 
 /// A job.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Job")]
 pub struct JobView {
+    /// Its number.
     job_id: i64,
+    /// Its run; null for a job that stands alone.
     run_id: Option<i64>,
+    /// Its name in its run.
     job: Option<String>,
+    /// What executes it.
     kind: String,
+    /// Its queue.
     queue: String,
+    /// Its state.
+    #[schemars(schema_with = "crate::schema::job_status")]
     status: &'static str,
+    /// A higher one runs first.
     priority: i64,
+    /// The names of the jobs that it needs.
     needs: Vec<String>,
+    /// How many times it was claimed.
     attempt: i64,
+    /// How many attempts may fail.
     max_attempts: i64,
+    /// How many attempts failed.
     failures: i64,
+    /// How many attempts ended because their worker died.
     interruptions: i64,
-    execute_after: Option<String>,
-    created_at: Option<String>,
-    started_at: Option<String>,
-    finished_at: Option<String>,
+    /// It does not start before.
+    execute_after: Option<Instant>,
+    /// When it was accepted.
+    created_at: Option<Instant>,
+    /// When its last attempt started.
+    started_at: Option<Instant>,
+    /// When it ended.
+    finished_at: Option<Instant>,
+    /// From the start to the end of its last attempt.
     duration_ms: Option<i64>,
+    /// The worker of its last attempt.
     worker_id: Option<i64>,
+    /// Its failure does not fail its run.
     allow_failure: bool,
+    /// What it waits for, if it is WAITING.
+    #[schemars(extend("enum" = ["slot", "decision", "event", "approval", "items", "run", null]))]
     waits_for: Option<&'static str>,
+    /// It was skipped because a job before it failed or was cancelled.
     upstream_failed: bool,
+    /// The table for the end of its run that it belongs to.
+    #[schemars(schema_with = "crate::schema::run_handler")]
     handler: Option<&'static str>,
+    /// That of its last attempt; null after a signal, and for a kind without processes.
     exit_code: Option<i64>,
-    deadline_at: Option<String>,
+    /// It fails if it has not ended by then.
+    deadline_at: Option<Instant>,
+    /// The job with `for_each` whose item it is.
     group: Option<String>,
+    /// The place of its item.
     index: Option<i64>,
+    /// The value of its item.
     item: Option<Value>,
+    /// Why its last attempt failed.
     last_error: Option<String>,
+    /// Its output.
     output: Option<Value>,
 }
 
@@ -104,13 +138,18 @@ pub(crate) fn job_name(job: &Job) -> String {
 }
 
 /// A job with its payload and the attempts that did not succeed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct InspectedJob {
+    /// The job itself.
     #[serde(flatten)]
     job: JobView,
+    /// Its input.
     payload: Value,
+    /// The rounds of a job with `repeat` that have ended.
     rounds: Option<i64>,
+    /// How many rounds it may have.
     max_rounds: Option<i64>,
+    /// The attempts that did not succeed.
     attempts: Vec<AttemptView>,
 }
 
@@ -128,14 +167,22 @@ impl InspectedJob {
 }
 
 /// An attempt that did not succeed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Attempt")]
 pub struct AttemptView {
+    /// Its number, from 1.
     attempt: i64,
+    /// How it ended.
+    #[schemars(extend("enum" = ["failed", "timed_out", "interrupted", "cancelled"]))]
     outcome: String,
+    /// Why.
     error: Option<String>,
+    /// The worker that executed it.
     worker_id: Option<i64>,
-    started_at: Option<String>,
-    finished_at: Option<String>,
+    /// When it started.
+    started_at: Option<Instant>,
+    /// When it ended.
+    finished_at: Option<Instant>,
 }
 
 impl AttemptView {

@@ -4,7 +4,12 @@
 //! (`-o json`) and a web page show the same. Instants are RFC 3339 in UTC with milliseconds. Durations are
 //! whole milliseconds. An absent value is `null`. Fields are printed in the order of the declaration.
 
+mod accepted;
 mod artifact;
+mod changed;
+mod database;
+mod doctor;
+mod error;
 mod file;
 mod job;
 mod log;
@@ -12,14 +17,25 @@ mod plan;
 mod queue;
 mod run;
 mod schedule;
+mod schema;
 mod stats;
 mod test;
 mod time;
 mod why;
 mod workflow;
 mod workflow_changes;
+mod written_file;
 
+pub use accepted::{EnqueuedView, SignalView};
 pub use artifact::ArtifactView;
+pub use changed::{
+    CancelledJob, CancelledRun, ChangedJob, ChangedQueue, ChangedSchedule, ChangedWorkflow, RetriedRun,
+};
+pub use database::{
+    BackupView, CheckView, CopiedView, MigratedView, ProblemView, PrunedView, RestoredView, VacuumedView,
+};
+pub use doctor::{DoctorView, FindingState, FindingView};
+pub use error::{ErrorDetails, ErrorKind, ErrorView};
 pub use file::{FileError, PlaceView, ValidatedFile};
 pub use job::{AttemptView, InspectedJob, JobView, names_of_needed_jobs};
 pub use log::LogView;
@@ -29,12 +45,14 @@ pub use run::{InspectedRun, JobCountsView, RunView, SubmittedView, needed_jobs_o
 pub use schedule::{
     BackfillView, InspectedSchedule, OccurrenceView, ScheduleView, UnstartedView, catchup_name, overlap_name,
 };
+pub use schema::{make_exact, schema_generator};
 pub use stats::{StatsView, WorkerView};
 pub use test::{CrashDifferenceView, CrashesView, DifferenceView, RepeatedView, TestedCase};
-pub use time::rfc3339;
+pub use time::{Instant, rfc3339};
 pub use why::{ReasonView, WhyRunView, WhyView, reason_kind};
 pub use workflow::{AppliedView, DefinitionView, RegistrationView, VersionView};
 pub use workflow_changes::{ChangedPart, PartChanges, WorkflowChanges};
+pub use written_file::{FormattedFile, ImportView, ImportedFile, WrittenFile};
 
 use serde_json::Value;
 

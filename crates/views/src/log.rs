@@ -1,20 +1,31 @@
 //! A line of output as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_engine::store::LogLine;
 
-use crate::time::rfc3339;
+use crate::time::Instant;
 
 /// A line that a job wrote, or that the engine wrote about it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Log")]
 pub struct LogView {
+    /// The run.
     run_id: Option<i64>,
+    /// The job.
     job_id: i64,
+    /// The name of the job in its run.
     job: Option<String>,
+    /// The attempt that wrote it.
     attempt: i64,
+    /// The number of the line in its attempt.
     line: i64,
-    at: String,
+    /// When it was written.
+    at: Instant,
+    /// Where it was written.
+    #[schemars(extend("enum" = ["stdout", "stderr", "engine"]))]
     stream: &'static str,
+    /// The line.
     text: String,
 }
 
@@ -27,7 +38,7 @@ impl LogView {
             job: job.map(str::to_owned),
             attempt: line.attempt,
             line: line.line,
-            at: rfc3339(line.at),
+            at: Instant::at(line.at),
             stream: line.stream.as_str(),
             text: line.text,
         }

@@ -1,9 +1,11 @@
 //! What a run would do, as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a run of a workflow would do.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Plan")]
 pub struct PlanView {
     /// The workflow.
     pub workflow: String,
@@ -18,7 +20,8 @@ pub struct PlanView {
 }
 
 /// A job of a run that has not started.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PlannedJob")]
 pub struct PlannedJobView {
     /// Its name.
     pub job: String,
@@ -27,8 +30,10 @@ pub struct PlannedJobView {
     /// The jobs that it needs.
     pub needs: Vec<String>,
     /// The table for the end of a run that it belongs to.
+    #[schemars(schema_with = "crate::schema::run_handler")]
     pub handler: Option<&'static str>,
     /// `runs`, `undecided`, `skipped` or `fails`.
+    #[schemars(extend("enum" = ["runs", "undecided", "skipped", "fails"]))]
     pub forecast: &'static str,
     /// Why it is skipped, fails, or is undecided.
     pub reason: Option<String>,
@@ -41,7 +46,8 @@ pub struct PlannedJobView {
 }
 
 /// A secret of the workflow.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PlannedSecret")]
 pub struct PlannedSecretView {
     /// Its name.
     pub secret: String,
@@ -52,18 +58,21 @@ pub struct PlannedSecretView {
 }
 
 /// A run that has ended.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PastRun")]
 pub struct PastRunView {
     /// Its id.
     pub run_id: i64,
     /// Its state.
+    #[schemars(schema_with = "crate::schema::run_status")]
     pub status: &'static str,
     /// How long it took.
     pub duration_ms: Option<i64>,
 }
 
 /// The jobs that take longest one after the other.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CriticalPath")]
 pub struct CriticalPathView {
     /// Their names.
     pub jobs: Vec<String>,

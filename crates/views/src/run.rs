@@ -2,43 +2,71 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::store::{Job, JobCounts, Run, Submitted, Workspace, WorkspaceState};
 use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store};
 
 use crate::job::job_name;
-use crate::time::{duration_ms, instant};
+use crate::time::{Instant, duration_ms, instant};
 use crate::{JobView, json};
 
 /// A run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Run")]
 pub struct RunView {
+    /// Its number.
     run_id: i64,
+    /// The name of its workflow.
     workflow: String,
+    /// Its state.
+    #[schemars(schema_with = "crate::schema::run_status")]
     status: &'static str,
+    /// The state in which its jobs ended, before its handlers ran; null without handlers, and before that.
+    #[schemars(extend("enum" = ["SUCCESSFUL", "FAILED", "CANCELLED", null]))]
     outcome: Option<&'static str>,
+    /// Why it was stopped.
+    #[schemars(extend("enum" = ["cancelled", "timed_out", null]))]
     stop_reason: Option<&'static str>,
+    /// The values of its parameters, by name.
     params: Value,
+    /// The key of `--run-key`.
     run_key: Option<String>,
+    /// The tags of its definition, sorted.
     tags: Vec<String>,
+    /// What started it, if it was no person and no job.
+    #[schemars(extend("enum" = ["schedule", "catchup", "backfill", "manual", "event", null]))]
     source: Option<&'static str>,
+    /// The schedule that started it.
     schedule_id: Option<i64>,
-    scheduled_for: Option<String>,
+    /// The occurrence for which it was started.
+    scheduled_for: Option<Instant>,
+    /// The folder in which its jobs start.
     dir: Option<String>,
-    created_at: Option<String>,
-    started_at: Option<String>,
-    finished_at: Option<String>,
+    /// When it was accepted.
+    created_at: Option<Instant>,
+    /// When its first job started.
+    started_at: Option<Instant>,
+    /// When it ended.
+    finished_at: Option<Instant>,
+    /// From its start to its end.
     duration_ms: Option<i64>,
+    /// It has not ended, and no living process executes it.
     interrupted: bool,
+    /// The job that called its workflow.
     parent: Option<ParentView>,
+    /// How many of its jobs are in each state.
     job_counts: JobCountsView,
 }
 
 /// The job that called the workflow of a run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Parent")]
 pub(crate) struct ParentView {
+    /// The job.
     job_id: i64,
+    /// The run at the top of all calls.
     root_run_id: Option<i64>,
 }
 
@@ -75,17 +103,28 @@ impl RunView {
 }
 
 /// How many jobs of a run are in each state.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "JobCounts")]
 pub struct JobCountsView {
+    /// All jobs.
     total: i64,
+    /// Jobs that are BLOCKED.
     blocked: i64,
+    /// Jobs that are SCHEDULED.
     scheduled: i64,
+    /// Jobs that are PENDING.
     pending: i64,
+    /// Jobs that are RUNNING.
     running: i64,
+    /// Jobs that are WAITING.
     waiting: i64,
+    /// Jobs that are SUCCESSFUL.
     successful: i64,
+    /// Jobs that are FAILED.
     failed: i64,
+    /// Jobs that are SKIPPED.
     skipped: i64,
+    /// Jobs that are CANCELLED.
     cancelled: i64,
 }
 
@@ -107,12 +146,16 @@ impl JobCountsView {
 }
 
 /// A run with its jobs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct InspectedRun {
+    /// The run itself.
     #[serde(flatten)]
     run: RunView,
+    /// The values of the outputs of the workflow, after a success.
     outputs: Option<Value>,
+    /// The path of its folder, until it is removed.
     workspace: Option<String>,
+    /// Its jobs.
     jobs: Vec<JobView>,
 }
 
@@ -164,11 +207,17 @@ pub fn needed_jobs_of_run(store: &Store, run_id: i64, jobs: &[Job]) -> Result<Ha
 }
 
 /// The result of a submission.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Submitted")]
 pub struct SubmittedView {
+    /// The number of the run.
     run_id: i64,
+    /// The name of its workflow.
     workflow: String,
+    /// Its state.
+    #[schemars(schema_with = "crate::schema::run_status")]
     status: &'static str,
+    /// False if the run key belonged to an existing run.
     created: bool,
 }
 

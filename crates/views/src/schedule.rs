@@ -1,5 +1,6 @@
 //! Schedules and their occurrences as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::store::{BackfillResult, Occurrence, Schedule};
@@ -7,32 +8,57 @@ use windlass_workflow::model::{Catchup, Overlap, Rule};
 use windlass_workflow::schedule::{Occurrence as Time, local_text};
 
 use crate::RunView;
-use crate::time::{instant, rfc3339};
+use crate::time::{Instant, instant};
 
 /// A schedule.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Schedule")]
 pub struct ScheduleView {
+    /// Its number.
     schedule_id: i64,
+    /// The workflow that it runs.
     workflow: String,
+    /// Its name.
     schedule: String,
+    /// Its cron expression.
     cron: Option<String>,
+    /// Its interval.
     every_ms: Option<i64>,
+    /// The time zone of its times.
     timezone: String,
+    /// What happens to an occurrence while an earlier run is unfinished.
+    #[schemars(extend("enum" = ["skip", "queue_one", "queue_all", "allow", "cancel_running", "terminate_running"]))]
     overlap: &'static str,
+    /// What happens to missed occurrences.
+    #[schemars(extend("enum" = ["none", "last", "all"]))]
     catchup: &'static str,
+    /// Older occurrences are not caught up.
     catchup_window_ms: Option<i64>,
+    /// At most so many occurrences are caught up.
     catchup_max: i64,
-    start: Option<String>,
-    end: Option<String>,
+    /// No run starts before.
+    start: Option<Instant>,
+    /// No run starts then or later.
+    end: Option<Instant>,
+    /// Each run is delayed by a random time up to this.
     jitter_ms: i64,
+    /// The parameters of its runs.
     params: Value,
+    /// Whether it is in the file of its workflow, or was added on the command line.
+    #[schemars(extend("enum" = ["file", "command"]))]
     origin: &'static str,
+    /// It fires: its workflow is registered, and neither is paused.
     active: bool,
-    paused_at: Option<String>,
-    workflow_paused_at: Option<String>,
-    next_at: Option<String>,
-    decided_until: Option<String>,
-    created_at: Option<String>,
+    /// Since when it is paused.
+    paused_at: Option<Instant>,
+    /// Since when its workflow is paused.
+    workflow_paused_at: Option<Instant>,
+    /// Its next occurrence.
+    next_at: Option<Instant>,
+    /// Every occurrence up to this instant is decided.
+    decided_until: Option<Instant>,
+    /// When it was added.
+    created_at: Option<Instant>,
 }
 
 impl ScheduleView {
@@ -91,7 +117,7 @@ pub fn catchup_name(catchup: Catchup) -> &'static str {
 }
 
 /// A schedule with its latest and its next occurrences.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct InspectedSchedule {
     /// The schedule itself.
     #[serde(flatten)]
@@ -109,14 +135,23 @@ pub struct InspectedSchedule {
 }
 
 /// An occurrence without a run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Unstarted")]
 pub struct UnstartedView {
-    scheduled_for: Option<String>,
+    /// The occurrence.
+    scheduled_for: Option<Instant>,
+    /// Whether it waits or was skipped.
+    #[schemars(extend("enum" = ["WAITING", "SKIPPED"]))]
     status: &'static str,
+    /// Where it comes from.
+    #[schemars(extend("enum" = ["schedule", "catchup", "backfill", "manual", "event"]))]
     source: &'static str,
-    start_after: Option<String>,
+    /// It does not start before.
+    start_after: Option<Instant>,
+    /// Why it was skipped.
     reason: Option<String>,
-    updated_at: Option<String>,
+    /// When it was decided.
+    updated_at: Option<Instant>,
 }
 
 impl UnstartedView {
@@ -134,9 +169,12 @@ impl UnstartedView {
 }
 
 /// A future time of a schedule.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Occurrence")]
 pub struct OccurrenceView {
-    scheduled_for: Option<String>,
+    /// The occurrence.
+    scheduled_for: Option<Instant>,
+    /// The same in the time zone of the schedule.
     local: String,
     /// How a change to or from daylight saving time moves it.
     moved: Option<String>,
@@ -154,13 +192,20 @@ impl OccurrenceView {
 }
 
 /// The result of a backfill.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Backfill")]
 pub struct BackfillView {
+    /// The workflow.
     workflow: String,
+    /// The name of the schedule.
     schedule: String,
-    occurrences: Vec<String>,
+    /// The occurrences of the range.
+    occurrences: Vec<Instant>,
+    /// How many of them get a run.
     added: i64,
+    /// How many had a run before.
     with_run: i64,
+    /// How many were waiting before.
     waiting: i64,
 }
 
@@ -170,7 +215,7 @@ impl BackfillView {
         BackfillView {
             workflow: schedule.workflow.clone(),
             schedule: schedule.name.clone(),
-            occurrences: result.occurrences.iter().map(|at_ms| rfc3339(*at_ms)).collect(),
+            occurrences: result.occurrences.iter().map(|at_ms| Instant::at(*at_ms)).collect(),
             added: result.added,
             with_run: result.with_run,
             waiting: result.waiting,

@@ -1,19 +1,25 @@
 //! Counts and workers as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::RunStatus;
 use windlass_engine::store::{Stats, Worker};
 
-use crate::time::rfc3339;
+use crate::time::Instant;
 use crate::{JobCountsView, json};
 
 /// The numbers of jobs and runs by state, and the live workers.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Stats")]
 pub struct StatsView {
+    /// How many jobs are in each state.
     job_counts: JobCountsView,
+    /// How many runs are in each state.
     run_counts: RunCountsView,
+    /// The states of which there may be more.
     at_least: AtLeastView,
+    /// The live workers.
     workers: Vec<WorkerView>,
 }
 
@@ -30,13 +36,20 @@ impl StatsView {
 }
 
 /// How many runs are in each state.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RunCounts")]
 struct RunCountsView {
+    /// All runs.
     total: i64,
+    /// Runs that are PENDING.
     pending: i64,
+    /// Runs that are RUNNING.
     running: i64,
+    /// Runs that are SUCCESSFUL.
     successful: i64,
+    /// Runs that are FAILED.
     failed: i64,
+    /// Runs that are CANCELLED.
     cancelled: i64,
 }
 
@@ -58,9 +71,12 @@ impl RunCountsView {
 }
 
 /// The states of which there may be more than the number says, because counting stopped at a bound.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AtLeast")]
 struct AtLeastView {
+    /// States of jobs.
     jobs: Vec<&'static str>,
+    /// States of runs.
     runs: Vec<&'static str>,
 }
 
@@ -75,18 +91,29 @@ impl AtLeastView {
 }
 
 /// A live worker.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Worker")]
 pub struct WorkerView {
+    /// Its number.
     worker_id: i64,
+    /// The machine that it runs on.
     host: String,
+    /// Its process.
     pid: i64,
+    /// Its state.
+    #[schemars(extend("enum" = ["ALIVE", "DRAINING", "STOPPED", "DEAD"]))]
     status: &'static str,
-    heartbeat_at: String,
+    /// When it was heard last.
+    heartbeat_at: Instant,
+    /// How many jobs it executes at a time.
     threads: i64,
     /// `null` means every queue.
     queues: Option<Value>,
+    /// What it has for jobs that require it.
     capabilities: Value,
+    /// The version of its code, for jobs that ask for a lowest one.
     code_version: i64,
+    /// How many jobs it executes now.
     running: i64,
 }
 
@@ -97,7 +124,7 @@ impl WorkerView {
             host: worker.host.clone(),
             pid: worker.pid,
             status: worker.status.as_str(),
-            heartbeat_at: rfc3339(worker.heartbeat_at),
+            heartbeat_at: Instant::at(worker.heartbeat_at),
             threads: worker.threads,
             queues: worker.queues.as_deref().map(json),
             capabilities: json(&worker.capabilities),

@@ -1,9 +1,10 @@
 //! A tested case as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a case of a test file came to.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TestedCase {
     /// The path of the test file.
     pub file: String,
@@ -24,7 +25,8 @@ pub struct TestedCase {
 }
 
 /// Something that is not as it was expected.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Difference")]
 pub struct DifferenceView {
     /// The job; null for the run.
     pub job: Option<String>,
@@ -39,7 +41,8 @@ pub struct DifferenceView {
 }
 
 /// What ending the engine after each commit of a case showed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Crashes")]
 pub struct CrashesView {
     /// The commits of the undisturbed run.
     pub commits: u64,
@@ -54,7 +57,8 @@ pub struct CrashesView {
 }
 
 /// Something that differs from the undisturbed run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CrashDifference")]
 pub struct CrashDifferenceView {
     /// The job; null for the run.
     pub job: Option<String>,
@@ -73,7 +77,8 @@ pub struct CrashDifferenceView {
 }
 
 /// A job that began again.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Repeated")]
 pub struct RepeatedView {
     /// The job.
     pub job: String,

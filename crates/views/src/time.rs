@@ -1,6 +1,36 @@
 //! Instants and durations as JSON.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, SecondsFormat, Utc};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+
+/// An instant: RFC 3339 in UTC with milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Instant(String);
+
+impl Instant {
+    /// From milliseconds since 1970.
+    #[must_use]
+    pub fn at(at_ms: i64) -> Instant {
+        Instant(rfc3339(at_ms))
+    }
+}
+
+impl JsonSchema for Instant {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Instant".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
 
 /// RFC 3339 in UTC with milliseconds.
 pub fn rfc3339(at_ms: i64) -> String {
@@ -10,8 +40,8 @@ pub fn rfc3339(at_ms: i64) -> String {
     }
 }
 
-pub(crate) fn instant(at_ms: Option<i64>) -> Option<String> {
-    at_ms.map(rfc3339)
+pub(crate) fn instant(at_ms: Option<i64>) -> Option<Instant> {
+    at_ms.map(Instant::at)
 }
 
 pub(crate) fn duration_ms(started_at: Option<i64>, finished_at: Option<i64>) -> Option<i64> {

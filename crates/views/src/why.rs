@@ -1,12 +1,14 @@
 //! The reasons why a job is not running, as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_engine::store::Reason;
 
 use crate::{JobView, RunView};
 
 /// A job, and the reasons for its state.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Why")]
 pub struct WhyView {
     /// The job.
     #[serde(flatten)]
@@ -16,7 +18,8 @@ pub struct WhyView {
 }
 
 /// A run, and the jobs that decide about it: those that hold it up, or those that ended it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WhyRun")]
 pub struct WhyRunView {
     /// The run.
     #[serde(flatten)]
@@ -26,7 +29,8 @@ pub struct WhyRunView {
 }
 
 /// One reason: a word for programs and a sentence for people.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Reason")]
 pub struct ReasonView {
     /// One of the words of [`reason_kind`].
     pub kind: &'static str,

@@ -1,20 +1,28 @@
 //! Registered workflows as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::store::{Applied, RegisteredVersion, Registration, RegistrationChange};
 use windlass_workflow::Workflow;
 
-use crate::time::instant;
+use crate::time::{Instant, instant};
 use crate::workflow_changes::WorkflowChanges;
 
 /// The result of applying one file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Applied")]
 pub struct AppliedView {
+    /// Its name.
     workflow: String,
+    /// The absolute path of its file.
     file: String,
+    /// The number of the version.
     version: i64,
+    /// What was done.
+    #[schemars(extend("enum" = ["created", "updated", "unchanged"]))]
     change: &'static str,
+    /// What differs from the version before.
     changes: Option<WorkflowChanges>,
 }
 
@@ -36,19 +44,31 @@ impl AppliedView {
 }
 
 /// A registered workflow.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Registration")]
 pub struct RegistrationView {
+    /// Its name.
     workflow: String,
+    /// The active version.
     version: i64,
+    /// The file that it was registered from.
     file: Option<String>,
+    /// The folder in which its jobs start.
     dir: Option<String>,
-    paused_at: Option<String>,
-    created_at: Option<String>,
-    updated_at: Option<String>,
+    /// Since when its schedules are paused.
+    paused_at: Option<Instant>,
+    /// When it was registered first.
+    created_at: Option<Instant>,
+    /// When it was registered last.
+    updated_at: Option<Instant>,
+    /// Its tags, sorted.
     tags: Vec<String>,
+    /// The names of its schedules.
     schedules: Vec<String>,
+    /// The names of its triggers.
     triggers: Vec<String>,
-    next_at: Option<String>,
+    /// The next occurrence of all its schedules.
+    next_at: Option<Instant>,
 }
 
 impl RegistrationView {
@@ -76,12 +96,18 @@ impl RegistrationView {
 }
 
 /// One registered version of a workflow.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Version")]
 pub struct VersionView {
+    /// Its number.
     version: i64,
+    /// It is the active version.
     active: bool,
+    /// The file that it was registered from.
     file: Option<String>,
-    applied_at: Option<String>,
+    /// When it was registered.
+    applied_at: Option<Instant>,
+    /// What differs from the version before.
     changes: Option<WorkflowChanges>,
 }
 
@@ -103,14 +129,22 @@ impl VersionView {
 }
 
 /// A version with its definition.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Definition")]
 pub struct DefinitionView {
+    /// The name.
     workflow: String,
+    /// The number of the version.
     version: i64,
+    /// It is the active version.
     active: bool,
+    /// The file that it was registered from.
     file: Option<String>,
-    applied_at: Option<String>,
-    paused_at: Option<String>,
+    /// When it was registered.
+    applied_at: Option<Instant>,
+    /// Since when the schedules of the workflow are paused.
+    paused_at: Option<Instant>,
+    /// The whole definition.
     definition: Value,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use windlass_workflow::Workflow;
@@ -10,7 +11,7 @@ use windlass_workflow::Workflow;
 const NAMES_SHOWN: usize = 8;
 
 /// How two versions differ.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct WorkflowChanges {
     /// The keys of the workflow itself that changed, such as `timeout`.
     pub settings: Vec<String>,
@@ -23,7 +24,7 @@ pub struct WorkflowChanges {
 }
 
 /// How two lists of named parts differ.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct PartChanges {
     /// The names of parts that only the later version has.
     pub added: Vec<String>,
@@ -34,7 +35,7 @@ pub struct PartChanges {
 }
 
 /// A part that is different in the two versions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChangedPart {
     /// The name of the part.
     pub name: String,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use windlass_worker::LinkLocal;
 
 use super::{DatabaseArgument, parse_duration};
@@ -28,10 +28,27 @@ pub(crate) struct GlobalOptions {
     #[arg(long, global = true, value_name = "PATH|URL", help_heading = "Global options")]
     db: Option<DatabaseArgument>,
 
-    /// The format of standard output
+    /// The format of standard output: text, json or jsonl
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "text")]
-    #[arg(help_heading = "Global options")]
+    #[arg(help_heading = "Global options", hide_possible_values = true)]
     pub(crate) output: OutputFormat,
+
+    /// Say only warnings and errors, besides the data
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Global options")]
+    pub(crate) quiet: bool,
+
+    /// Say more: the log of the engine; twice, every step of it
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
+    pub(crate) verbose: u8,
+
+    /// Use colours: auto, always or never
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    #[arg(help_heading = "Global options", hide_possible_values = true, hide_short_help = true)]
+    pub(crate) color: ColorMode,
+
+    /// Show times in UTC, not in local time
+    #[arg(long, global = true, help_heading = "Global options", hide_short_help = true)]
+    pub(crate) utc: bool,
 
     /// What a commit survives: `full`, a power cut; `normal`, a crash of this program [default: full]
     #[arg(long, global = true, value_name = "MODE", env = "WINDLASS_DURABILITY")]
@@ -164,6 +181,37 @@ fn parse_lease(text: &str) -> Result<Duration, String> {
         return Ok(lease);
     }
     Err("a lease is between 100ms and 1day".to_owned())
+}
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorMode {
+    /// On a terminal, unless `NO_COLOR` is set; elsewhere if `CLICOLOR_FORCE` is set.
+    Auto,
+    /// Also in a pipe.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl From<ColorMode> for clap::ColorChoice {
+    fn from(mode: ColorMode) -> clap::ColorChoice {
+        match mode {
+            ColorMode::Auto => clap::ColorChoice::Auto,
+            ColorMode::Always => clap::ColorChoice::Always,
+            ColorMode::Never => clap::ColorChoice::Never,
+        }
+    }
+}
+
+impl From<ColorMode> for anstream::ColorChoice {
+    fn from(mode: ColorMode) -> anstream::ColorChoice {
+        match mode {
+            ColorMode::Auto => anstream::ColorChoice::Auto,
+            ColorMode::Always => anstream::ColorChoice::Always,
+            ColorMode::Never => anstream::ColorChoice::Never,
+        }
+    }
 }
 
 /// The format of standard output.

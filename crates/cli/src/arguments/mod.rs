@@ -8,13 +8,17 @@ mod log;
 mod names;
 mod run_address;
 mod run_or_job;
+mod show;
 mod work;
 
 pub(crate) use database_address::{DatabaseAddress, DatabaseArgument};
 pub(crate) use durations_and_instants::{parse_duration, parse_instant};
-pub(crate) use global::{ConfiguredOptions, Durability, GlobalOptions, MAX_LEASE, MIN_LEASE, OutputFormat};
+pub(crate) use global::{
+    ColorMode, ConfiguredOptions, Durability, GlobalOptions, MAX_LEASE, MIN_LEASE, OutputFormat,
+};
 pub(crate) use log::{LogFormat, LogOptions};
 pub(crate) use names::{check_name, parse_name};
 pub(crate) use run_address::RunAddress;
 pub(crate) use run_or_job::{RunOrJob, parse_job_id, parse_run_id};
+pub(crate) use show::{Show, ShowOptions};
 pub(crate) use work::{WorkOptions, push_option};

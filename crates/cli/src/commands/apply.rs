@@ -45,10 +45,10 @@ NAME` deactivates it.";
 pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Failure> {
     let collection = workflow_files::collect(&args.paths)?;
     if !collection.invalid.is_empty() {
-        workflow_files::print_failures(&collection.invalid);
+        let errors = workflow_files::report_failures(&collection.invalid, global.output);
         let (invalid, all) = (collection.invalid.len(), collection.invalid.len() + collection.valid.len());
         let message = format!("{invalid} of {all} files are invalid; nothing was registered");
-        return Err(Failure::InvalidFiles { message: Some(message) });
+        return Err(Failure::InvalidFiles { message: Some(message), errors });
     }
     if collection.valid.is_empty() {
         return Err(Failure::usage(

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use windlass_engine::store::KeptArtifact;
-use windlass_views::ArtifactView;
+use windlass_views::{ArtifactView, WrittenFile};
 
 use crate::arguments::{GlobalOptions, RunOrJob};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find::{self, FoundRunOrJob};
-use crate::output::Output;
+use crate::output::{self, Output};
+use crate::stderr;
 use crate::text::style::printable;
 use crate::text::table::{self, Column, Table};
 
@@ -127,12 +128,16 @@ fn get(
         help: format!("`{}` shows what else is missing", global.hint("db check")),
     })?;
     if target == Path::new("-") {
+        output::refuse_json(global, "artifacts --to -", "the content of a file", "leave -o out")?;
         return match io::copy(&mut content, &mut io::stdout().lock()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::ClosedPipe),
             copied => copied.map(|_bytes| ()).map_err(|error| cannot_write(target, &error)),
         };
     }
-    write(&mut content, target).map_err(|error| cannot_write(target, &error))
+    write(&mut content, target).map_err(|error| cannot_write(target, &error))?;
+    stderr::note(&format!("{path} is written to {}", target.display()));
+    let view = WrittenFile { file: target.display().to_string() };
+    Output { format: global.output }.object(&view, |_| String::new())
 }
 
 /// Writes a new file. An existing one is replaced.

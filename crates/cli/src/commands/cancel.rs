@@ -2,7 +2,7 @@
 
 use clap::Args;
 use windlass_engine::store::{Cancellation, Job, Run};
-use windlass_views::{JobView, RunView};
+use windlass_views::{CancelledJob, CancelledRun, JobView, RunView};
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob};
 use crate::database::Database;
@@ -28,6 +28,9 @@ Examples:
 
 Running processes get SIGTERM, and later SIGKILL if they do not end.";
 
+/// A cancellation of what has ended or is stopping.
+const NOTHING: Cancellation = Cancellation { cancelled: 0, stopping: 0 };
+
 /// Requests the stop. A run or job that has ended or is stopping is no failure.
 pub(crate) fn execute(global: &GlobalOptions, args: &CancelArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
@@ -38,37 +41,46 @@ pub(crate) fn execute(global: &GlobalOptions, args: &CancelArgs) -> Result<(), F
 }
 
 fn cancel_run(global: &GlobalOptions, database: &Database, run: &Run) -> Result<(), Failure> {
-    let id = run.id;
+    let (id, mut done) = (run.id, None);
     if run.status.is_terminal() {
         stderr::note(&format!("run {id} is already {}; there is nothing to cancel", run.status));
     } else if run.stop_reason.is_some() {
         stderr::note(&format!("run {id} is already stopping"));
     } else {
-        let done = database.ask(|store| store.runs().cancel(id))?;
-        stderr::note(&message(&format!("run {id}"), done, &global.hint(&format!("watch {id}"))));
+        let cancellation = database.ask(|store| store.runs().cancel(id))?;
+        stderr::note(&message(&format!("run {id}"), cancellation, &global.hint(&format!("watch {id}"))));
+        done = Some(cancellation);
     }
     if global.output == OutputFormat::Text {
         return Ok(());
     }
     let run = find::run(database, id)?;
-    let view = database.ask(|store| RunView::read(store, &run))?;
+    let run = database.ask(|store| RunView::read(store, &run))?;
+    let Cancellation { cancelled, stopping } = done.unwrap_or(NOTHING);
+    let view =
+        CancelledRun { run, changed: done.is_some(), cancelled_jobs: cancelled, stopping_jobs: stopping };
     Output { format: global.output }.object(&view, |_| String::new())
 }
 
 fn cancel_job(global: &GlobalOptions, database: &Database, job: &Job) -> Result<(), Failure> {
     let name = format!("job {}", job.label());
+    let mut done = None;
     if job.status.is_terminal() {
         stderr::note(&format!("{name} is already {}; there is nothing to cancel", job.status));
     } else if job.cancel_requested_at.is_some() {
         stderr::note(&format!("{name} is already stopping"));
     } else {
-        let done = database.ask(|store| store.jobs().cancel(job.id))?;
-        stderr::note(&message(&name, done, &global.hint(&format!("inspect j{}", job.id))));
+        let cancellation = database.ask(|store| store.jobs().cancel(job.id))?;
+        stderr::note(&message(&name, cancellation, &global.hint(&format!("inspect j{}", job.id))));
+        done = Some(cancellation);
     }
     if global.output == OutputFormat::Text {
         return Ok(());
     }
-    let view = database.ask(|store| JobView::read(store, &store.jobs().get(job.id)?))?;
+    let job = database.ask(|store| JobView::read(store, &store.jobs().get(job.id)?))?;
+    let Cancellation { cancelled, stopping } = done.unwrap_or(NOTHING);
+    let view =
+        CancelledJob { job, changed: done.is_some(), cancelled_jobs: cancelled, stopping_jobs: stopping };
     Output { format: global.output }.object(&view, |_| String::new())
 }
 

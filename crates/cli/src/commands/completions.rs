@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
+use crate::arguments::GlobalOptions;
 use crate::error::Failure;
 use crate::output;
 
@@ -22,7 +23,12 @@ Examples:
   windlass completions fish > ~/.config/fish/completions/windlass.fish";
 
 /// Prints the script. `command` is the whole command line.
-pub(crate) fn execute(command: &mut clap::Command, args: &CompletionsArgs) -> Result<(), Failure> {
+pub(crate) fn execute(
+    global: &GlobalOptions,
+    command: &mut clap::Command,
+    args: &CompletionsArgs,
+) -> Result<(), Failure> {
+    output::refuse_json(global, "completions", "a script", "leave -o out")?;
     // The script goes into memory first, because clap_complete panics when it writes to a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, command, "windlass", &mut script);

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 use windlass_engine::store::{CONCURRENCY_LIMIT_MAX, NewJob};
+use windlass_views::EnqueuedView;
 use windlass_workflow::model::{self, Concurrency};
 use windlass_workflow::{kinds, limits};
 
@@ -140,14 +141,14 @@ fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<()
     let payload_error = payload_error(&job);
     let database = Database::existing_or_new(global)?;
     for job_id in database.ask(|store| store.jobs().enqueue(vec![job]))? {
-        let view = json!({ "job_id": job_id });
+        let view = EnqueuedView { job_id };
         Output { format: global.output }.object(&view, |_| format!("j{job_id}"))?;
         let why = global.hint(&format!("why j{job_id}"));
         let executor = executors::of_job(&database, job_id, &format!("to execute it, {executor}"))?;
         stderr::note(&format!("job j{job_id} is accepted; {executor}; `{why}` shows its state"));
         if let Some(payload_error) = &payload_error {
             let cancel = global.hint(&format!("cancel j{job_id}"));
-            stderr::note(&format!("warning: the job will fail: {payload_error}; `{cancel}` cancels it"));
+            stderr::warn(&format!("warning: the job will fail: {payload_error}; `{cancel}` cancels it"));
         }
     }
     Ok(())
@@ -176,7 +177,7 @@ fn enqueue_many(
         let ids =
             if jobs.is_empty() { Vec::new() } else { database.ask(|store| store.jobs().enqueue(jobs))? };
         accepted += ids.len();
-        let views = ids.iter().map(|job_id| json!({ "job_id": job_id }));
+        let views = ids.iter().map(|job_id| EnqueuedView { job_id: *job_id });
         match global.output {
             OutputFormat::Json => of_document.extend(views),
             OutputFormat::Text | OutputFormat::Jsonl => {
@@ -194,7 +195,7 @@ fn enqueue_many(
     stderr::note(&format!("{accepted} jobs are accepted; to execute them, {executor}"));
     if invalid > 0 {
         let list = global.hint("jobs");
-        stderr::note(&format!(
+        stderr::warn(&format!(
             "warning: {invalid} of them will fail, because their payload is invalid for `shell`; see `{list}`"
         ));
     }
@@ -231,6 +232,7 @@ fn parse_priority(text: &str) -> Result<i64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn priorities() {

@@ -5,10 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use windlass_views::FormattedFile;
 use windlass_workflow::{Source, format_toml, limits};
 
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::error::Failure;
-use crate::output;
+use crate::output::{self, Output};
 use crate::read_file::{self, PathOrigin};
 use crate::stderr;
 use crate::submission::LoadError;
@@ -41,35 +43,45 @@ struct Formatted {
 }
 
 /// Formats all files. A file with an error does not keep the others from being formatted.
-pub(crate) fn execute(args: &FmtArgs) -> Result<(), Failure> {
-    let (mut unformatted, mut invalid) = (0, 0);
+pub(crate) fn execute(global: &GlobalOptions, args: &FmtArgs) -> Result<(), Failure> {
+    let is_text = global.output == OutputFormat::Text;
+    let (mut views, mut invalid, mut errors) = (Vec::new(), 0, Vec::new());
     for path in &args.files {
         let formatted = match format_file(path) {
             Ok(formatted) => formatted,
             Err(error) => {
-                error.failure().print();
+                errors.extend(error.failure().report(global.output));
                 invalid += 1;
                 continue;
             }
         };
         let is_changed = formatted.before != formatted.after;
-        unformatted += usize::from(is_changed);
+        let is_printed = is_standard_input(path) && !args.check;
         if args.check {
-            if is_changed {
+            if is_changed && is_text {
                 output::write_text(&format!("{}\n", path.display()))?;
             }
-        } else if is_standard_input(path) {
-            output::write_text(&formatted.after)?;
+        } else if is_printed {
+            if is_text {
+                output::write_text(&formatted.after)?;
+            }
         } else if is_changed {
             replace(path, &formatted.after).map_err(|error| unwritable(path, &error))?;
             stderr::note(&format!("formatted: {}", path.display()));
         }
+        views.push(FormattedFile {
+            file: path.display().to_string(),
+            changed: is_changed,
+            text: is_printed.then_some(formatted.after),
+        });
     }
+    Output { format: global.output }.list(&views, |_| String::new())?;
+    let unformatted = views.iter().filter(|view| view.changed).count();
     match (invalid, unformatted) {
         (0, 0) => Ok(()),
         (0, _) if args.check => Err(Failure::ProblemsFound),
         (0, _) => Ok(()),
-        (_, _) => Err(Failure::InvalidFiles { message: None }),
+        (_, _) => Err(Failure::InvalidFiles { message: None, errors }),
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use windlass_engine::JobStatus;
 use windlass_engine::store::{Job, Run};
-use windlass_workflow::draw::{Drawing, Node};
+use windlass_workflow::draw::{self, Drawing, Node};
 use windlass_workflow::kinds;
 
-use crate::arguments::{GlobalOptions, OutputFormat, RunAddress};
+use crate::arguments::{GlobalOptions, RunAddress};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
@@ -51,12 +52,8 @@ Examples:
 
 /// Prints the drawing.
 pub(crate) fn execute(global: &GlobalOptions, args: &GraphArgs) -> Result<(), Failure> {
-    if global.output != OutputFormat::Text {
-        return Err(Failure::usage(
-            "`graph` prints a drawing, so -o does not apply",
-            "use --format text, mermaid, dot or svg; `windlass inspect RUN -o json` lists the dependencies as `needs`",
-        ));
-    }
+    let next_step = "use --format text, mermaid, dot or svg; `windlass inspect RUN -o json` lists the dependencies as `needs`";
+    output::refuse_json(global, "graph", "a drawing", next_step)?;
     let drawing = drawing(global, &args.target)?;
     match args.format {
         GraphFormat::Text => output::write_text(&drawing.text()),
@@ -90,6 +87,11 @@ fn drawing(global: &GlobalOptions, target: &str) -> Result<Drawing, Failure> {
     of_run(&database, &find::named_run(&database, &address)?)
 }
 
+fn status(job: &Job) -> &'static str {
+    let is_allowed = job.status == JobStatus::Failed && job.allow_failure;
+    if is_allowed { draw::ALLOWED_FAILURE } else { job.status.as_str() }
+}
+
 /// What a job calls.
 fn called(job: &Job) -> Option<String> {
     let summary = kinds::summarize_payload(&job.kind, &job.payload).filter(|_| job.kind == "workflow")?;
@@ -112,7 +114,7 @@ fn of_run(database: &Database, run: &Run) -> Result<Drawing, Failure> {
         .iter()
         .map(|job| Node {
             name: runs_and_jobs::job_name(job),
-            status: Some(job.status.as_str().to_owned()),
+            status: Some(status(job).to_owned()),
             detail: (items.get(&job.id).map(|(ended, all)| format!("{ended} of {all} items ended")))
                 .or_else(|| called(job)),
             ..Node::default()

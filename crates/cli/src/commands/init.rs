@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use windlass_views::WrittenFile;
 
 use super::schema::schema_text;
+use crate::arguments::GlobalOptions;
 use crate::error::Failure;
-use crate::output;
+use crate::output::Output;
 use crate::stderr;
 
 /// Write a first workflow file to change
@@ -37,7 +39,7 @@ const TEMPLATE: &str = include_str!("init.toml");
 const SCHEMA: &str = ".windlass/schema.json";
 
 /// Writes the file, and prints its path.
-pub(crate) fn execute(args: &InitArgs) -> Result<(), Failure> {
+pub(crate) fn execute(global: &GlobalOptions, args: &InitArgs) -> Result<(), Failure> {
     let path = PathBuf::from(format!("{}.toml", args.name));
     let text = TEMPLATE.replace("NAME", &args.name);
     let written = fs::File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
@@ -52,7 +54,8 @@ pub(crate) fn execute(args: &InitArgs) -> Result<(), Failure> {
     })?;
     write_schema(Path::new(SCHEMA))?;
     stderr::note(&format!("run it with: windlass run {}", path.display()));
-    output::write_text(&format!("{}\n", path.display()))
+    let written = [path.display().to_string(), SCHEMA.to_owned()].map(|file| WrittenFile { file });
+    Output { format: global.output }.list(&written, |_| path.display().to_string())
 }
 
 /// Writes the schema of this version, in place of an older one.

@@ -5,7 +5,7 @@ use windlass_engine::store::NewRun;
 use windlass_workflow::params::{self, Supplied};
 
 use super::submit;
-use crate::arguments::{GlobalOptions, RunAddress, WorkOptions};
+use crate::arguments::{GlobalOptions, RunAddress, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -27,6 +27,8 @@ pub(crate) struct RerunArgs {
     /// Only submit the run and let a worker execute it
     #[arg(long)]
     detach: bool,
+    #[command(flatten)]
+    show: ShowOptions,
     #[command(flatten)]
     work: WorkOptions,
 }
@@ -59,5 +61,5 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RerunArgs) -> Result<(), Fa
     }
     execution::check_files(&database)?;
     let submitted = database.ask(|store| store.runs().submit(new_run.clone()))?;
-    execution::execute(global, &database, &[submitted.run_id], &args.work, OutputShape::One)
+    execution::execute(global, &database, &[submitted.run_id], &args.work, args.show, OutputShape::One)
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use windlass_views::InspectedRun;
 
-use crate::arguments::{GlobalOptions, RunAddress, WorkOptions};
+use crate::arguments::{GlobalOptions, RunAddress, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -17,6 +17,8 @@ pub(crate) struct ResumeArgs {
     /// The run to continue; without it, all unfinished runs
     #[arg(value_name = "RUN")]
     run: Option<RunAddress>,
+    #[command(flatten)]
+    show: ShowOptions,
     #[command(flatten)]
     work: WorkOptions,
 }
@@ -35,33 +37,33 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), F
     // run (`on_interrupt = "fail"`), and this must be reported as the outcome of the run.
     let database = Database::existing_without_rescue(global)?;
     match &args.run {
-        Some(address) => one(global, &database, find::named_run(&database, address)?.id, &args.work),
-        None => all(global, &database, &args.work),
+        Some(address) => one(global, &database, find::named_run(&database, address)?.id, args),
+        None => all(global, &database, args),
     }
 }
 
-fn one(global: &GlobalOptions, database: &Database, run_id: i64, work: &WorkOptions) -> Result<(), Failure> {
+fn one(global: &GlobalOptions, database: &Database, run_id: i64, args: &ResumeArgs) -> Result<(), Failure> {
     let run = find::run(database, run_id)?;
     // Workers take a run together with the runs that its jobs have started.
     if let Some(root_run_id) = run.root_run_id {
         stderr::note(&format!(
             "a job of run {root_run_id} has started run {run_id}; resuming run {root_run_id}"
         ));
-        return one(global, database, root_run_id, work);
+        return one(global, database, root_run_id, args);
     }
     if run.status.is_terminal() {
         stderr::note(&format!("run {run_id} has already ended; there is nothing to resume"));
-        return execution::conclude(global, database, &[run_id], work, OutputShape::One);
+        return execution::conclude(global, database, &[run_id], &args.work, OutputShape::One);
     }
-    execution::execute(global, database, &[run_id], work, OutputShape::One)
+    execution::execute(global, database, &[run_id], &args.work, args.show, OutputShape::One)
 }
 
-fn all(global: &GlobalOptions, database: &Database, work: &WorkOptions) -> Result<(), Failure> {
+fn all(global: &GlobalOptions, database: &Database, args: &ResumeArgs) -> Result<(), Failure> {
     let run_ids = database.ask(|store| store.runs().unfinished())?;
     if run_ids.is_empty() {
         stderr::note("all runs have ended; there is nothing to resume");
         let none: [InspectedRun; 0] = [];
         return Output { format: global.output }.list(&none, |_| String::new());
     }
-    execution::execute(global, database, &run_ids, work, OutputShape::Many)
+    execution::execute(global, database, &run_ids, &args.work, args.show, OutputShape::Many)
 }

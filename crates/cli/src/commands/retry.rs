@@ -2,9 +2,9 @@
 
 use clap::Args;
 use windlass_engine::store::{RetrySelection, Run};
-use windlass_views::RunView;
+use windlass_views::{RetriedRun, RunView};
 
-use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, WorkOptions};
+use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -30,6 +30,8 @@ pub(crate) struct RetryArgs {
     /// Only prepare the jobs; a worker executes them
     #[arg(long)]
     detach: bool,
+    #[command(flatten)]
+    show: ShowOptions,
     #[command(flatten)]
     work: WorkOptions,
 }
@@ -58,10 +60,11 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
         }
         answer => answer?,
     };
+    let retried_jobs = jobs;
     let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
     if !args.detach {
         stderr::note(&format!("rerunning {jobs} of run {}", run.id));
-        return execution::execute(global, &database, &[run.id], &args.work, OutputShape::One);
+        return execution::execute(global, &database, &[run.id], &args.work, args.show, OutputShape::One);
     }
     let start = format!("start a worker with `{}`", args.work.hint(global, "worker"));
     stderr::note(&format!(
@@ -75,7 +78,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
         return Ok(());
     }
     let run = find::run(&database, run.id)?;
-    let view = database.ask(|store| RunView::read(store, &run))?;
+    let run = database.ask(|store| RunView::read(store, &run))?;
+    let view = RetriedRun { run, retried_jobs };
     Output { format: global.output }.object(&view, |_| String::new())
 }
 

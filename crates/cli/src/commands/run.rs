@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::submit;
-use crate::arguments::{GlobalOptions, WorkOptions};
+use crate::arguments::{GlobalOptions, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -16,6 +16,8 @@ use crate::{find, stderr};
 pub(crate) struct RunArgs {
     #[command(flatten)]
     submission: SubmissionArgs,
+    #[command(flatten)]
+    show: ShowOptions,
     #[command(flatten)]
     work: WorkOptions,
 
@@ -53,5 +55,5 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Fail
             return execution::conclude(global, &database, &[run.id], &args.work, OutputShape::One);
         }
     }
-    execution::execute(global, &database, &[run.id], &args.work, OutputShape::One)
+    execution::execute(global, &database, &[run.id], &args.work, args.show, OutputShape::One)
 }

@@ -82,7 +82,7 @@ fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
         Column::Right("RUN"),
         Column::Left("WORKFLOW"),
         Column::Left("STATUS"),
-        Column::Right("DONE"),
+        Column::Right("JOBS"),
         Column::Left("CREATED"),
         Column::Right("TIME"),
         Column::Shrinking("PARAMS"),
@@ -93,13 +93,25 @@ fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
             run.id.to_string(),
             printable(&run.workflow).into_owned(),
             runs_and_jobs::run_state(run, interrupted),
-            format!("{}/{}", (run.total_jobs - run.unfinished_jobs).max(0), run.total_jobs),
+            jobs(run),
             time::relative(run.created_at, now_ms),
             runs_and_jobs::span(run.started_at, run.finished_at, now_ms),
             values::params(&run.params),
         ]);
     }
     Ok(table.render(table::stdout_width()))
+}
+
+/// Of an unfinished run how many jobs have ended, of a failed one how many failed.
+fn jobs(run: &Run) -> String {
+    let total = run.total_jobs;
+    match run.status {
+        RunStatus::Pending | RunStatus::Running => {
+            format!("{}/{total}", (total - run.unfinished_jobs).max(0))
+        }
+        RunStatus::Failed if run.failed_jobs > 0 => format!("{}/{total} failed", run.failed_jobs),
+        RunStatus::Successful | RunStatus::Failed | RunStatus::Cancelled => total.to_string(),
+    }
 }
 
 fn nothing(global: &GlobalOptions, filter: &RunFilter, before: Option<i64>) -> String {

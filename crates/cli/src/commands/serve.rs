@@ -39,7 +39,7 @@ database.";
 pub(crate) fn execute(global: GlobalOptions, args: &ServeArgs) -> Result<(), Failure> {
     let (settings, configured) = Settings::read(&global, &args.options, ConfigRead::First)?;
     let global = global.configured(configured);
-    logging::start(settings.log_level, settings.log_format);
+    logging::start(logging::service_level(settings.log_level, &global), settings.log_format);
     if global.output != OutputFormat::Text {
         return Err(Failure::usage(
             "`serve` prints no data, so -o does not apply",
@@ -59,12 +59,13 @@ fn check(global: &GlobalOptions, settings: &Settings) -> Result<(), Failure> {
     for file in &valid {
         output::write_text(&format!("{}: {}", file.path.display(), summary(&file.workflow)))?;
     }
-    workflow_files::print_failures(&invalid);
+    let errors = workflow_files::report_failures(&invalid, global.output);
     match invalid.len() {
         0 => Ok(()),
         invalid => {
             let all = valid.len() + invalid;
-            Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files are invalid")) })
+            let message = Some(format!("{invalid} of {all} files are invalid"));
+            Err(Failure::InvalidFiles { message, errors })
         }
     }
 }

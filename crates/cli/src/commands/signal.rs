@@ -1,10 +1,11 @@
 //! `windlass signal`: sends an event, for which jobs wait.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use windlass_engine::store::{NewSignal, Signalled};
+use windlass_views::SignalView;
 
-use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -63,11 +64,6 @@ pub(crate) fn execute(global: &GlobalOptions, args: &SignalArgs) -> Result<(), F
         true => format!("event {id} is received"),
         false => format!("nothing new: event {id} has this id"),
     });
-    if global.output == OutputFormat::Text {
-        return Ok(());
-    }
-    Output { format: global.output }.object(
-        &json!({ "event": args.event, "event_number": id, "event_id": args.id, "created": created }),
-        |_| String::new(),
-    )
+    let view = SignalView { event: args.event.clone(), event_number: id, event_id: args.id.clone(), created };
+    Output { format: global.output }.object(&view, |_| String::new())
 }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use windlass_views::{FileError, PlaceView, ValidatedFile};
+use windlass_views::ValidatedFile;
 use windlass_workflow::{Colour, Report, Workflow};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::commands::test::{check_test_file, is_test_file};
-use crate::error::Failure;
+use crate::error::{Failure, errors_of};
 use crate::output::{self, Output};
 use crate::read_file::PathOrigin;
 use crate::stderr;
@@ -49,7 +49,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
                 Err(LoadError::Invalid(report)) => stderr::note(&report.render(Colour::Always)),
             }
             if let Some(warnings) = &warnings {
-                stderr::note(&warnings.render(Colour::Always));
+                stderr::warn(&warnings.render(Colour::Always));
             }
         }
         if args.strict && warnings.is_some() {
@@ -61,16 +61,18 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
     }
     Output { format: global.output }.list(&views, |_| String::new())?;
     let invalid = views.iter().filter(|view| !view.valid).count();
+    let errors = views.iter().flat_map(|view| view.errors.clone()).collect();
     match (invalid, views.len()) {
         (0, _) => Ok(()),
-        (1, 1) if warned == 0 => Err(Failure::InvalidFiles { message: None }),
+        (1, 1) if warned == 0 => Err(Failure::InvalidFiles { message: None, errors }),
         (_, all) if warned > 0 => {
             let message =
                 format!("with --strict {invalid} of {all} files are invalid, {warned} because of warnings");
-            Err(Failure::InvalidFiles { message: Some(message) })
+            Err(Failure::InvalidFiles { message: Some(message), errors })
         }
         (_, all) => {
-            Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files are invalid")) })
+            let message = Some(format!("{invalid} of {all} files are invalid"));
+            Err(Failure::InvalidFiles { message, errors })
         }
     }
 }
@@ -125,34 +127,9 @@ fn success(path: &Path, workflow: &Workflow) -> String {
 fn view(path: &Path, error: Option<LoadError>, warnings: Option<&Report>) -> ValidatedFile {
     let errors = match &error {
         None => Vec::new(),
-        Some(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => vec![unreadable(failure)],
-        Some(LoadError::Invalid(report)) => file_errors(report),
+        Some(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => failure.file_errors(),
+        Some(LoadError::Invalid(report)) => errors_of(report),
     };
-    let warnings = warnings.map(file_errors).unwrap_or_default();
+    let warnings = warnings.map(errors_of).unwrap_or_default();
     ValidatedFile { file: path.display().to_string(), valid: error.is_none(), errors, warnings }
-}
-
-fn unreadable(failure: &Failure) -> FileError {
-    let (message, help) = failure.parts().unwrap_or_default();
-    FileError {
-        message: message.to_owned(),
-        place: None,
-        next_step: Some(help.to_owned()).filter(|help| !help.is_empty()),
-    }
-}
-
-fn file_errors(report: &Report) -> Vec<FileError> {
-    report
-        .diagnostics()
-        .iter()
-        .map(|diagnostic| FileError {
-            message: diagnostic.message.clone(),
-            place: Some(PlaceView {
-                file: diagnostic.file.clone(),
-                line: diagnostic.line,
-                column: diagnostic.column,
-            }),
-            next_step: diagnostic.advice().map(str::to_owned),
-        })
-        .collect()
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::arguments::{GlobalOptions, RunAddress};
+use crate::arguments::{GlobalOptions, RunAddress, ShowOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::{execution, find};
@@ -14,6 +14,8 @@ pub(crate) struct WatchArgs {
     /// The run: its number, `latest`, or the name of its workflow
     #[arg(value_name = "RUN", default_value = "latest")]
     run: RunAddress,
+    #[command(flatten)]
+    show: ShowOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -28,5 +30,5 @@ Ctrl-C stops only the command, not the run. The exit code is that of the run.";
 pub(crate) fn execute(global: &GlobalOptions, args: &WatchArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let run = find::named_run(&database, &args.run)?;
-    execution::watch(global, &database, run.id)
+    execution::watch(global, &database, run.id, args.show)
 }

@@ -49,7 +49,7 @@ pub(crate) fn execute(global: GlobalOptions, args: &WorkerArgs) -> Result<(), Fa
     let config = config::read_here(global.config().as_deref())?;
     let global = &global.configured(config.global.clone());
     let format = args.log.format().or(config.log_format).unwrap_or(LogFormat::Text);
-    logging::start(config.log_level.unwrap_or(DEFAULT_LEVEL), format);
+    logging::start(logging::service_level(config.log_level.unwrap_or(DEFAULT_LEVEL), global), format);
     let scope = scope(args.queues.as_ref().or(config.queues.as_ref()))?;
     let work = WorkOptions {
         threads: args.work.threads.or(config.threads),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use windlass_scheduler::Retention;
 use windlass_worker::{LinkLocal, THREADS_MAX};
 use windlass_workflow::strict::{self, Table};
-use windlass_workflow::{Colour, Source, limits};
+use windlass_workflow::{Source, limits};
 
 use crate::arguments::{
     ConfiguredOptions, DatabaseArgument, Durability, LogFormat, MAX_LEASE, MIN_LEASE, check_name,
@@ -59,7 +59,7 @@ pub(crate) fn load(file: &ConfigFile) -> Result<Config, Failure> {
     Source::new(path.display().to_string(), bytes)
         .and_then(|source| strict::read(&source, "the configuration", |table| take(table, &folder)))
         .map_err(|report| Failure::InvalidWorkflow {
-            report: report.render(Colour::Always),
+            report: Box::new(report),
             help: format!("correct the file; `windlass serve --check --config {}` checks it", path.display()),
         })
 }

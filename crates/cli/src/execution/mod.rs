@@ -1,5 +1,7 @@
 //! Executes runs in the foreground, or watches runs that workers execute.
 
+mod alone;
+mod job_output;
 mod local_worker;
 mod observer;
 mod stall;
@@ -13,7 +15,7 @@ use windlass_scheduler::FailureDetector;
 use windlass_system::wake_ups::WakeUps;
 use windlass_views::InspectedRun;
 
-use crate::arguments::{GlobalOptions, OutputFormat, WorkOptions};
+use crate::arguments::{GlobalOptions, OutputFormat, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -22,6 +24,7 @@ use crate::{find, stderr};
 pub(crate) use local_worker::{LocalWorker, LocalWorkerOptions, check_files};
 use observer::Observer;
 use stall::{Activity, Stall};
+use summary::FailedOutput;
 
 /// How long a foreground run waits for an unavailable database.
 const FOREGROUND_PATIENCE: Duration = Duration::from_secs(30);
@@ -41,11 +44,12 @@ pub(crate) fn execute(
     database: &Database,
     run_ids: &[i64],
     work: &WorkOptions,
+    show: ShowOptions,
     shape: OutputShape,
 ) -> Result<(), Failure> {
     let listener = database.store().listen(WakeUps::PROGRESS | WakeUps::STOP);
     let mut stops = StopRequests::listen(listener.clone())?;
-    let mut observer = Observer::new(database, run_ids, listener)?;
+    let mut observer = Observer::new(database, run_ids, listener, global, show)?;
     observer.open();
     let scope = Scope::Runs(run_ids.to_vec());
     let patience = Some(FOREGROUND_PATIENCE);
@@ -74,7 +78,7 @@ pub(crate) fn execute(
     worker.drain();
     let left = worker.join(database);
     settle_files(database);
-    match (conclude(global, database, run_ids, work, shape), left) {
+    match (conclude_shown(global, database, run_ids, work, shape, FailedOutput::Nothing), left) {
         // No signal interrupted the command: the worker gave up, and returned why.
         (Err(Failure::Interrupted { .. }), Err(reason)) => Err(reason),
         (concluded, _) => concluded,
@@ -88,15 +92,20 @@ fn settle_files(database: &Database) {
         Err(error) => vec![error.to_string()],
     };
     for failure in failures {
-        stderr::note(&format!("warning: files of runs can't be removed: {failure}\n"));
+        stderr::warn(&format!("warning: files of runs can't be removed: {failure}\n"));
     }
 }
 
 /// Watches a run that workers execute, until it ends.
-pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) -> Result<(), Failure> {
+pub(crate) fn watch(
+    global: &GlobalOptions,
+    database: &Database,
+    run_id: i64,
+    show: ShowOptions,
+) -> Result<(), Failure> {
     let listener = database.store().listen(WakeUps::PROGRESS);
     database.store().watch();
-    let mut observer = Observer::new(database, &[run_id], listener)?;
+    let mut observer = Observer::new(database, &[run_id], listener, global, show)?;
     observer.open();
     let mut failure_detector = FailureDetector::default();
     let mut is_alone = false;
@@ -117,10 +126,17 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
         observer.wait();
     }
     drop(observer);
-    conclude(global, database, &[run_id], &WorkOptions::default(), OutputShape::One)
+    conclude_shown(
+        global,
+        database,
+        &[run_id],
+        &WorkOptions::default(),
+        OutputShape::One,
+        FailedOutput::Nothing,
+    )
 }
 
-/// Prints the outcome of the runs, and returns it as an exit code.
+/// Prints the outcome of runs that had ended before, and returns it as an exit code.
 pub(crate) fn conclude(
     global: &GlobalOptions,
     database: &Database,
@@ -128,10 +144,27 @@ pub(crate) fn conclude(
     work: &WorkOptions,
     shape: OutputShape,
 ) -> Result<(), Failure> {
+    conclude_shown(global, database, run_ids, work, shape, FailedOutput::LastLines)
+}
+
+fn conclude_shown(
+    global: &GlobalOptions,
+    database: &Database,
+    run_ids: &[i64],
+    work: &WorkOptions,
+    shape: OutputShape,
+    failed: FailedOutput,
+) -> Result<(), Failure> {
     let runs: Vec<Run> =
         run_ids.iter().map(|run_id| find::run(database, *run_id)).collect::<Result<_, Failure>>()?;
     for run in runs.iter().filter(|run| run.status.is_terminal()) {
-        stderr::note(&summary::closing(database, run, work, global)?);
+        let text = summary::closing(database, run, work, global, failed)?;
+        match run.status {
+            RunStatus::Successful => stderr::note(&text),
+            RunStatus::Failed | RunStatus::Cancelled | RunStatus::Pending | RunStatus::Running => {
+                stderr::warn(&text);
+            }
+        }
     }
     print(global, database, &runs, shape)?;
     let unfinished: Vec<&Run> = runs.iter().filter(|run| !run.status.is_terminal()).collect();

@@ -1,20 +1,24 @@
-//! Reads runs repeatedly and shows their changes.
+//! Reads runs repeatedly and shows their changes, and what their jobs write.
 
+use std::collections::HashSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use windlass_engine::store::{Job, Run};
 use windlass_system::wake_ups::WakeUpListener;
+use windlass_workflow::RunHandler;
 
+use super::alone::alone;
+use super::job_output::JobOutput;
 use super::stall::Activity;
 use super::summary;
+use crate::arguments::{GlobalOptions, ShowOptions};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::find;
-use crate::progress::{Change, Display, Event, JobState, Tracker};
+use crate::progress::{Change, Display, FailedOutput, JobState, Order, OutputPlan, Tracker};
 use crate::text::called_jobs::{CalledJobs, has_calls};
-use crate::text::failed_jobs::TAIL_LINES;
 use crate::text::time;
+use crate::{find, stderr};
 
 /// Each read starts this long before the newest known change, because an earlier transaction may commit later.
 const OVERLAP_MS: i64 = 2_000;
@@ -24,8 +28,8 @@ const MIN_SPACING: Duration = Duration::from_millis(10);
 const MAX_SPACING: Duration = Duration::from_millis(500);
 /// Reading may take this share of the time (one tenth). The jobs of a large run are therefore read less often.
 const COST_SHARE: u32 = 10;
-/// How many failed jobs are shown with their output. Later ones show only their error.
-const MAX_TAILS: usize = 20;
+/// The order of the jobs of a larger run is not examined. They may run side by side.
+const MAX_ORDERED_JOBS: usize = 10_000;
 
 /// Observes some runs.
 pub(super) struct Observer {
@@ -34,7 +38,7 @@ pub(super) struct Observer {
     names: JobNaming,
     tracker: Tracker,
     display: Display,
-    tails_shown: usize,
+    output: JobOutput,
     read_at: Instant,
     spacing: Duration,
 }
@@ -64,15 +68,21 @@ impl Observer {
         database: &Database,
         run_ids: &[i64],
         listener: WakeUpListener,
+        global: &GlobalOptions,
+        show: ShowOptions,
     ) -> Result<Observer, Failure> {
         let names = if run_ids.len() == 1 { JobNaming::Short } else { JobNaming::WithRun };
         let mut watched = Vec::new();
         let mut states = Vec::new();
         let mut total = 0;
+        let mut alone = HashSet::new();
         for run_id in run_ids {
             let run = find::run(database, *run_id)?;
             let jobs = database.ask(|store| store.jobs().of_run(*run_id))?;
             total += jobs.len();
+            if run_ids.len() == 1 && jobs.len() <= MAX_ORDERED_JOBS {
+                alone = jobs_alone(database, *run_id, &jobs)?;
+            }
             let mut watched_run = WatchedRun {
                 run,
                 newest_change_ms: 0,
@@ -86,19 +96,16 @@ impl Observer {
             watched.push(watched_run);
         }
         let longest = states.iter().map(|state| console::measure_text_width(&state.name)).max();
-        let display = Display::for_stderr(time::now_ms(), longest.unwrap_or(0));
+        let mut display = Display::new(global.output, stderr::talk(), time::now_ms(), longest.unwrap_or(0));
+        let has_calls = watched.iter().any(|watched| watched.has_calls);
+        let is_chain = !has_calls && states.iter().all(|job| alone.contains(&job.id));
+        let order = if is_chain { Order::OneAfterTheOther } else { Order::SideBySide };
+        let plan = OutputPlan::of(show.show, order, display.place());
+        display.name_lines(plan.names);
+        let output = JobOutput::new(plan, alone, &states, database)?;
         let tracker = Tracker::new(total, states);
         let read_at = Instant::now();
-        Ok(Observer {
-            listener,
-            watched,
-            names,
-            tracker,
-            display,
-            tails_shown: 0,
-            read_at,
-            spacing: MIN_SPACING,
-        })
+        Ok(Observer { listener, watched, names, tracker, display, output, read_at, spacing: MIN_SPACING })
     }
 
     /// Shows the first line of each run.
@@ -116,11 +123,28 @@ impl Observer {
             let jobs = watched.changes(database)?;
             states.extend(jobs.iter().map(|job| self.names.state(job, &watched.called)));
         }
+        let total = self.tracker.counts().total;
         for event in self.tracker.update(states) {
-            let tail = self.tail(database, &event)?;
-            self.display.event(&event, &tail, self.tracker.counts().total);
+            self.show_output(database, &event.job, event.ended_attempt())?;
+            let output = match event.change {
+                Change::Failed => self.output.of_failed(database, &event.job)?,
+                Change::Started
+                | Change::Successful
+                | Change::Retrying
+                | Change::Interrupted
+                | Change::Skipped
+                | Change::Cancelled => FailedOutput::default(),
+            };
+            self.display.event(&event, &output, total);
         }
-        self.display.refresh(&self.tracker, time::now_ms());
+        let running = self.tracker.running();
+        for job in self.output.next_jobs(&running) {
+            let lines = self.output.next(database, job, job.attempt)?;
+            self.display.lines(job, &lines, total);
+        }
+        let named = &running[..self.display.named_jobs(running.len())];
+        let tails = self.output.tails(database, named, self.display.tail_lines(named.len()))?;
+        self.display.refresh(&self.tracker, &tails, time::now_ms());
         self.spacing = (self.read_at.elapsed() * COST_SHARE).clamp(MIN_SPACING, MAX_SPACING);
         Ok(self.watched.iter().all(|watched| watched.run.status.is_terminal()))
     }
@@ -145,15 +169,35 @@ impl Observer {
         self.display.say(text);
     }
 
-    fn tail(&mut self, database: &Database, event: &Event) -> Result<Vec<String>, Failure> {
-        if event.change != Change::Failed || self.tails_shown >= MAX_TAILS {
-            return Ok(Vec::new());
+    /// Shows the lines of a job up to the end of an attempt, if they are shown as they come.
+    fn show_output(
+        &mut self,
+        database: &Database,
+        job: &JobState,
+        through_attempt: i64,
+    ) -> Result<(), Failure> {
+        loop {
+            let lines = self.output.next(database, job, through_attempt)?;
+            if lines.is_empty() {
+                return Ok(());
+            }
+            self.display.lines(job, &lines, self.tracker.counts().total);
         }
-        self.tails_shown += 1;
-        let (job_id, attempt) = (event.job.id, event.job.attempt);
-        let lines = database.ask(|store| store.logs().last(job_id, attempt, TAIL_LINES))?;
-        Ok(lines.into_iter().map(|line| line.text).collect())
     }
+}
+
+/// The jobs of a run that no other job can run beside. An item can run beside the others, and so can a job of a run
+/// that was started by a job.
+fn jobs_alone(database: &Database, run_id: i64, jobs: &[Job]) -> Result<HashSet<i64>, Failure> {
+    let edges = database.ask(|store| store.jobs().dependencies(run_id))?;
+    let mut found = HashSet::new();
+    // The handlers begin after the jobs. Only one of their tables is used, and then `finally`.
+    for handler in [None].into_iter().chain(RunHandler::ALL.map(Some)) {
+        let side_by_side = jobs.iter().filter(|job| job.group_id.is_none() && job.handler == handler);
+        let ids: Vec<i64> = side_by_side.map(|job| job.id).collect();
+        found.extend(alone(&ids, &edges));
+    }
+    Ok(found)
 }
 
 /// Removes the live view, also after an error.

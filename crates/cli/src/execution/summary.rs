@@ -10,8 +10,16 @@ use crate::text::runs_and_jobs::{self, run_style};
 use crate::text::style::{BOLD, DIM, paint, printable};
 use crate::text::{failed_jobs, time, values};
 
-/// How many lines of output a failed job shows in the summary. More were shown when it failed.
+/// How many lines of output a failed job shows in the summary.
 const CLOSING_TAIL_LINES: i64 = 5;
+
+/// What the summary shows of the output of failed jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FailedOutput {
+    LastLines,
+    /// Nothing: it was shown before, or nobody wants to see it.
+    Nothing,
+}
 
 /// The first line.
 pub(super) fn opening(run: &Run) -> String {
@@ -33,6 +41,7 @@ pub(super) fn closing(
     run: &Run,
     work: &WorkOptions,
     global: &GlobalOptions,
+    failed_output: FailedOutput,
 ) -> Result<String, Failure> {
     let counts = database.ask(|store| store.runs().job_counts(run.id))?;
     let jobs = match run.status {
@@ -43,7 +52,11 @@ pub(super) fn closing(
     };
     let failed: Vec<&Job> =
         jobs.iter().filter(|job| job.status == JobStatus::Failed && !job.allow_failure).collect();
-    let mut text = failed_jobs::text(database, &failed, CLOSING_TAIL_LINES)?;
+    let tail_lines = match failed_output {
+        FailedOutput::LastLines => CLOSING_TAIL_LINES,
+        FailedOutput::Nothing => 0,
+    };
+    let mut text = failed_jobs::text(database, &failed, tail_lines)?;
     text.push_str(&format!("\n{}", outcome(run, &counts)));
     let steps = next_steps(run, &failed, work, global);
     let width = steps.iter().map(|(command, _)| command.len()).max().unwrap_or(0);

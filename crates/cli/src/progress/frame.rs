@@ -1,13 +1,20 @@
-//! The live view: a bar with counts, and below it the running jobs and those that wait for a retry.
+//! The live view: a bar with counts, and below it the running jobs with their last lines, and those that wait for a
+//! retry.
+
+use std::collections::HashMap;
 
 use console::truncate_str;
+use windlass_engine::store::LogLine;
 
 use super::tracker::{Counts, JobState, Tracker};
-use crate::text::style::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, headline, paint};
+use crate::text::style::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, headline, paint, printable};
 use crate::text::time;
 
 /// How many jobs are named. The others are counted.
 const MAX_NAMED: usize = 8;
+/// How many lines of output a job shows, if it is the only one and if there are several.
+const MAX_TAIL_LINES_ALONE: usize = 5;
+const MAX_TAIL_LINES: usize = 3;
 /// The widest bar.
 const MAX_BAR_COLUMNS: usize = 30;
 /// The widest name of a job.
@@ -20,15 +27,38 @@ pub(super) struct Canvas {
     pub(super) rows: usize,
 }
 
+/// How many of the running jobs are named.
+pub(super) fn named_jobs(canvas: Canvas, running: usize) -> usize {
+    running.min(capacity(canvas).min(MAX_NAMED))
+}
+
+/// How many lines of output each of the named jobs may show.
+pub(super) fn tail_lines(canvas: Canvas, named: usize) -> usize {
+    let most = if named == 1 { MAX_TAIL_LINES_ALONE } else { MAX_TAIL_LINES };
+    (capacity(canvas).saturating_sub(named) / named.max(1)).min(most)
+}
+
+/// How many rows there are below the bar. The last two rows of the terminal stay free for the cursor and a wrapped
+/// line.
+fn capacity(canvas: Canvas) -> usize {
+    canvas.rows.saturating_sub(4).max(1)
+}
+
 /// The lines of the view. They fit on the terminal.
-pub(super) fn draw(tracker: &Tracker, began_ms: i64, now_ms: i64, canvas: Canvas) -> Vec<String> {
+pub(super) fn draw(
+    tracker: &Tracker,
+    tails: &HashMap<i64, Vec<LogLine>>,
+    began_ms: i64,
+    now_ms: i64,
+    canvas: Canvas,
+) -> Vec<String> {
     let mut lines = vec![summary(tracker.counts(), now_ms - began_ms, canvas.columns)];
     let running = tracker.running();
     let retrying = tracker.retrying();
-    // The last two rows of the terminal stay free for the cursor and a wrapped line.
-    let room = canvas.rows.saturating_sub(4).clamp(1, MAX_NAMED);
-    let named_running = running.len().min(room);
-    let named_retrying = retrying.len().min(room - named_running);
+    let capacity = capacity(canvas);
+    let named_running = named_jobs(canvas, running.len());
+    let tail_lines = tail_lines(canvas, named_running);
+    let named_retrying = retrying.len().min(capacity.min(MAX_NAMED) - named_running);
     let width = running[..named_running]
         .iter()
         .chain(&retrying[..named_retrying])
@@ -37,8 +67,11 @@ pub(super) fn draw(tracker: &Tracker, began_ms: i64, now_ms: i64, canvas: Canvas
         .unwrap_or(0);
     for job in &running[..named_running] {
         lines.push(running_line(job, now_ms, width));
+        let tail = tails.get(&job.id).map(Vec::as_slice).unwrap_or_default();
+        lines.extend(tail[tail.len().saturating_sub(tail_lines)..].iter().map(tail_line));
     }
-    for job in &retrying[..named_retrying] {
+    let left = (capacity + 1).saturating_sub(lines.len());
+    for job in retrying[..named_retrying].iter().take(left) {
         lines.push(retrying_line(job, now_ms, width));
     }
     let hidden = running.len() - named_running;
@@ -48,11 +81,18 @@ pub(super) fn draw(tracker: &Tracker, began_ms: i64, now_ms: i64, canvas: Canvas
     lines.iter().map(|line| truncate_str(line, canvas.columns.saturating_sub(1), "…").into_owned()).collect()
 }
 
+/// A line of a running job, in one colour: it is there for a moment.
+fn tail_line(line: &LogLine) -> String {
+    paint(DIM, format!("    {}", printable(&line.text).replace('\t', "    ")))
+}
+
 fn summary(counts: Counts, elapsed_ms: i64, columns: usize) -> String {
     let mut parts = vec![format!("{}/{} jobs", counts.done(), counts.total)];
+    let allowed = if counts.allowed_failures == 1 { "allowed failure" } else { "allowed failures" };
     let others = [
         (CYAN, counts.running, "running"),
         (RED, counts.failed, "failed"),
+        (YELLOW, counts.allowed_failures, allowed),
         (DIM, counts.skipped, "skipped"),
         (YELLOW, counts.cancelled, "cancelled"),
     ];
@@ -70,17 +110,27 @@ fn summary(counts: Counts, elapsed_ms: i64, columns: usize) -> String {
     }
 }
 
-/// Successful jobs in green, other ended jobs in red, the rest as a thin line.
+/// Successful jobs in green, failed ones in red, allowed failures and cancelled ones in yellow, skipped ones dim, the rest as a
+/// thin line.
 fn bar(counts: Counts, columns: usize) -> String {
     let total = counts.total.max(1);
-    let done = columns * counts.done().min(total) / total;
-    let good = columns * counts.successful.min(total) / total;
-    format!(
-        "{}{}{}",
-        paint(GREEN, "━".repeat(good)),
-        paint(RED, "━".repeat(done - good)),
-        paint(DIM, "─".repeat(columns - done))
-    )
+    let parts = [
+        (GREEN, counts.successful),
+        (RED, counts.failed),
+        (YELLOW, counts.allowed_failures + counts.cancelled),
+        (DIM, counts.skipped),
+    ];
+    let (mut text, mut jobs, mut drawn) = (String::new(), 0, 0);
+    for (style, count) in parts {
+        jobs += count;
+        let end = columns * jobs.min(total) / total;
+        if end > drawn {
+            text.push_str(&paint(style, "━".repeat(end - drawn)));
+        }
+        drawn = end;
+    }
+    text.push_str(&paint(DIM, "─".repeat(columns - drawn)));
+    text
 }
 
 fn short_name(job: &JobState) -> String {
@@ -115,13 +165,23 @@ mod tests {
     use super::*;
     use crate::progress::examples::job;
     use windlass_engine::JobStatus;
+    use windlass_engine::store::LogStream;
 
     fn running(id: i64, started_at_ms: i64) -> JobState {
         JobState { attempt: 1, started_at_ms: Some(started_at_ms), ..job(id, JobStatus::Running) }
     }
 
     fn view(tracker: &Tracker, columns: usize, rows: usize) -> Vec<String> {
-        draw(tracker, 0, 67_000, Canvas { columns, rows })
+        view_with(tracker, &HashMap::new(), columns, rows)
+    }
+
+    fn view_with(
+        tracker: &Tracker,
+        tails: &HashMap<i64, Vec<LogLine>>,
+        columns: usize,
+        rows: usize,
+    ) -> Vec<String> {
+        draw(tracker, tails, 0, 67_000, Canvas { columns, rows })
             .iter()
             .map(|line| anstream::adapter::strip_str(line).to_string())
             .collect()
@@ -152,8 +212,10 @@ mod tests {
         let mut states: Vec<JobState> = (1..=100).map(|id| running(id, id)).collect();
         states[0].name = "a-very-long-name-".repeat(20);
         let tracker = Tracker::new(1_000, states);
+        let tails =
+            (1..=100).map(|id| (id, vec![line(&"wörd ".repeat(100)), line("x"), line("y")])).collect();
         for (columns, rows) in [(20, 6), (40, 10), (80, 24), (200, 60)] {
-            let lines = view(&tracker, columns, rows);
+            let lines = view_with(&tracker, &tails, columns, rows);
             assert!(lines.len() < rows, "{columns}x{rows}: {lines:#?}");
             for line in &lines {
                 let width = console::measure_text_width(line);
@@ -161,5 +223,24 @@ mod tests {
             }
         }
         assert_eq!(view(&tracker, 80, 24).last().map(String::as_str), Some("  … and 92 more running"));
+    }
+
+    fn line(text: &str) -> LogLine {
+        LogLine { job_id: 1, attempt: 1, line: 1, at: 0, stream: LogStream::Stdout, text: text.to_owned() }
+    }
+
+    #[test]
+    fn running_jobs_show_their_last_lines() {
+        let tails = HashMap::from([
+            (1, ["one", "two", "three", "four"].map(line).to_vec()),
+            (2, vec![line("\u{1b}[31mred\u{1b}[0m\tcell")]),
+        ]);
+        let tracker = Tracker::new(3, [running(1, 60_000), running(2, 61_000)]);
+        let lines = view_with(&tracker, &tails, 80, 24);
+        let expected =
+            ["  › job1  7s", "    two", "    three", "    four", "  › job2  6s", "    red    cell"];
+        assert_eq!(lines[1..], expected);
+        let small = view_with(&tracker, &tails, 80, 6);
+        assert_eq!(small[1..], ["  › job1  7s", "  › job2  6s"]);
     }
 }

@@ -3,8 +3,8 @@
 use anstyle::Style;
 
 use super::tracker::{Change, Event, JobState};
-use crate::text::style::{CYAN, DIM, GREEN, RED, YELLOW, headline, paint, printable};
-use crate::text::time;
+use crate::text::style::{CYAN, DIM, GREEN, YELLOW, headline, paint, printable};
+use crate::text::{runs_and_jobs, time};
 
 /// How many columns a reason may take.
 const REASON_COLUMNS: usize = 120;
@@ -20,7 +20,7 @@ pub(super) fn plain(event: &Event) -> String {
 pub(super) fn marked(event: &Event, name_width: usize) -> String {
     let name = printable(&event.job.name);
     let name = console::pad_str(&name, name_width, console::Alignment::Left, None);
-    let (style, mark) = mark(event.change);
+    let (style, mark) = mark(event);
     let mark = paint(style, mark);
     match event.change {
         Change::Successful => {
@@ -39,11 +39,11 @@ pub(super) fn marked(event: &Event, name_width: usize) -> String {
     }
 }
 
-fn mark(change: Change) -> (Style, &'static str) {
-    match change {
+fn mark(event: &Event) -> (Style, &'static str) {
+    match event.change {
         Change::Started => (CYAN, "›"),
         Change::Successful => (GREEN, "✓"),
-        Change::Failed => (RED, "✗"),
+        Change::Failed => runs_and_jobs::failure_mark(event.job.allow_failure),
         Change::Retrying | Change::Interrupted => (YELLOW, "↻"),
         Change::Skipped => (DIM, "-"),
         Change::Cancelled => (YELLOW, "■"),
@@ -140,6 +140,9 @@ mod tests {
     fn marks_on_a_terminal() {
         let line = marked(&event(Change::Successful, ended(JobStatus::Successful)), 6);
         assert_eq!(strip_str(&line).to_string(), "✓ job1    1.2s");
+        let failed = JobState { allow_failure: true, ..ended(JobStatus::Failed) };
+        let line = marked(&event(Change::Failed, failed), 4);
+        assert_eq!(strip_str(&line).to_string(), "! job1  failed after 1.2s, which is allowed");
     }
 
     #[test]

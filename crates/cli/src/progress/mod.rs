@@ -2,27 +2,37 @@
 //!
 //! [`tracker`] turns the states of jobs into events and counts. [`lines`] formats the events, and [`frame`] draws
 //! the live view. These three are pure. [`display`] chooses between a live view on a terminal and plain lines in
-//! a pipe, and [`screen`] writes.
+//! a pipe, and [`screen`] writes. [`output_plan`] decides which output of jobs is shown, and [`output_lines`] formats it.
 
 mod display;
 mod frame;
 mod lines;
+mod output_lines;
+mod output_plan;
 mod screen;
 mod tracker;
 
-pub(crate) use display::Display;
+pub(crate) use display::{Display, FailedOutput};
+pub(crate) use output_plan::{Order, OutputPlan, Shown, Streamed};
 pub(crate) use screen::stderr_beside_view;
-pub(crate) use tracker::{Change, Event, JobState, Tracker};
+pub(crate) use tracker::{Change, JobState, Tracker};
 
 #[cfg(test)]
-mod examples {
+pub(crate) mod examples {
     //! Jobs for the tests.
 
     use windlass_engine::JobStatus;
 
-    use super::JobState;
+    use super::output_plan::Place;
+    use super::{JobState, Order, OutputPlan};
+    use crate::arguments::Show;
 
-    pub(super) fn job(id: i64, status: JobStatus) -> JobState {
+    /// Every line is shown.
+    pub(crate) fn everything() -> OutputPlan {
+        OutputPlan::of(Some(Show::All), Order::SideBySide, Place::Elsewhere)
+    }
+
+    pub(crate) fn job(id: i64, status: JobStatus) -> JobState {
         JobState {
             id,
             name: format!("job{id}"),

@@ -4,7 +4,8 @@
 //! threads. The cursor stays on the empty line below the view, so that an echoed `^C` and a killed process
 //! leave the terminal in order.
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anstream::adapter::strip_str;
@@ -12,6 +13,23 @@ use console::measure_text_width;
 
 /// The lines that are shown now.
 static SHOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Whether standard output took no more: its reader has gone, or its disk is full.
+static STDOUT_HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Where a line goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Stdout,
+    Stderr,
+}
+
+/// Whole lines for one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) target: Target,
+    pub(crate) text: String,
+}
 
 /// Replaces the lines that are shown.
 pub(super) fn show(lines: Vec<String>) {
@@ -27,6 +45,41 @@ pub(super) fn write_above(whole_lines: &str) {
     let shown = shown();
     let whole_lines = coloured(whole_lines);
     write(&format!("{}{whole_lines}{}", erase(&shown, columns()), text(&shown)));
+}
+
+/// Writes whole lines in their order, above the lines that are shown if they go to the terminal.
+pub(super) fn write_chunks(chunks: &[Chunk]) {
+    let shown = shown();
+    let stdout_is_terminal = io::stdout().is_terminal();
+    let moves_view = chunks.iter().any(|chunk| chunk.target == Target::Stderr || stdout_is_terminal);
+    if moves_view {
+        write(&erase(&shown, columns()));
+    }
+    for chunk in chunks {
+        match chunk.target {
+            Target::Stdout => write_stdout(&chunk.text),
+            Target::Stderr => write(&coloured(&chunk.text)),
+        }
+    }
+    if moves_view {
+        write(&text(&shown));
+    }
+}
+
+/// Writes output of jobs. If nobody reads it, or it can't be written, the run goes on.
+fn write_stdout(text: &str) {
+    if STDOUT_HAS_ENDED.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut stdout = anstream::stdout().lock();
+    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        STDOUT_HAS_ENDED.store(true, Ordering::Relaxed);
+        if error.kind() != ErrorKind::BrokenPipe {
+            write(&format!(
+                "warning: standard output cannot be written: {error}; `windlass logs` shows what jobs write\n"
+            ));
+        }
+    }
 }
 
 /// Standard error for the log.

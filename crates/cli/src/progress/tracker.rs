@@ -25,12 +25,37 @@ pub(crate) struct JobState {
     pub(crate) last_error: Option<String>,
 }
 
+impl JobState {
+    /// Whether an attempt runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.status == JobStatus::Running
+    }
+
+    /// Whether it failed, and its failure does not matter to its run.
+    pub(crate) fn is_allowed_failure(&self) -> bool {
+        self.status == JobStatus::Failed && self.allow_failure
+    }
+}
+
 /// A change of the state of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) at_ms: i64,
     pub(crate) job: JobState,
     pub(crate) change: Change,
+}
+
+impl Event {
+    /// The last attempt that was over when this happened. An event of the end of an attempt may be read when the next
+    /// attempt runs already.
+    pub(crate) fn ended_attempt(&self) -> i64 {
+        let runs_again = self.job.is_running();
+        match self.change {
+            Change::Started => self.job.attempt - 1,
+            Change::Retrying | Change::Interrupted => self.job.attempt - i64::from(runs_again),
+            Change::Successful | Change::Failed | Change::Skipped | Change::Cancelled => self.job.attempt,
+        }
+    }
 }
 
 /// The kind of a change.
@@ -59,6 +84,8 @@ pub(crate) struct Counts {
     pub(crate) running: usize,
     pub(crate) successful: usize,
     pub(crate) failed: usize,
+    /// Jobs that failed, and whose failure does not matter to the run.
+    pub(crate) allowed_failures: usize,
     pub(crate) skipped: usize,
     pub(crate) cancelled: usize,
 }
@@ -66,7 +93,7 @@ pub(crate) struct Counts {
 impl Counts {
     /// The number of jobs that have ended.
     pub(crate) fn done(self) -> usize {
-        self.successful + self.failed + self.skipped + self.cancelled
+        self.successful + self.failed + self.allowed_failures + self.skipped + self.cancelled
     }
 }
 
@@ -77,6 +104,7 @@ pub(crate) struct Tracker {
     jobs: HashMap<i64, JobState>,
     /// Updated with each state, so that an update costs only what changed.
     by_status: BTreeMap<JobStatus, usize>,
+    allowed_failures: usize,
     /// The jobs that run or wait for another attempt, in the order of their ids.
     active: BTreeMap<i64, JobState>,
 }
@@ -84,8 +112,13 @@ pub(crate) struct Tracker {
 impl Tracker {
     /// Begins with these states. They cause no events.
     pub(crate) fn new(total: usize, states: impl IntoIterator<Item = JobState>) -> Tracker {
-        let mut tracker =
-            Tracker { total, jobs: HashMap::new(), by_status: BTreeMap::new(), active: BTreeMap::new() };
+        let mut tracker = Tracker {
+            total,
+            jobs: HashMap::new(),
+            by_status: BTreeMap::new(),
+            allowed_failures: 0,
+            active: BTreeMap::new(),
+        };
         for state in states {
             tracker.remember(state);
         }
@@ -111,7 +144,8 @@ impl Tracker {
             total: self.total.max(self.jobs.len()),
             running: of(JobStatus::Running),
             successful: of(JobStatus::Successful),
-            failed: of(JobStatus::Failed),
+            failed: of(JobStatus::Failed) - self.allowed_failures,
+            allowed_failures: self.allowed_failures,
             skipped: of(JobStatus::Skipped),
             cancelled: of(JobStatus::Cancelled),
         }
@@ -146,10 +180,12 @@ impl Tracker {
             self.active.remove(&state.id);
         }
         *self.by_status.entry(state.status).or_default() += 1;
+        self.allowed_failures += usize::from(state.is_allowed_failure());
         if let Some(before) = self.jobs.insert(state.id, state)
             && let Some(count) = self.by_status.get_mut(&before.status)
         {
             *count -= 1;
+            self.allowed_failures -= usize::from(before.is_allowed_failure());
         }
         // The items of a job with `for_each` are added while the run goes on.
         self.total = self.total.max(self.jobs.len());
@@ -258,6 +294,16 @@ mod tests {
         ]);
         let expected = Counts { total: 3, failed: 1, skipped: 1, ..Counts::default() };
         assert_eq!(tracker.counts(), expected);
+        tracker.update([JobState { attempt: 2, allow_failure: true, ..job(2, JobStatus::Failed) }]);
+        let expected = Counts { allowed_failures: 1, ..expected };
+        assert_eq!((tracker.counts(), tracker.counts().done()), (expected, 3));
+        tracker.update([JobState {
+            attempt: 3,
+            failures: 1,
+            allow_failure: true,
+            ..job(2, JobStatus::Scheduled)
+        }]);
+        assert_eq!(tracker.counts().allowed_failures, 0);
         assert_eq!(tracker.retrying().len(), 1);
         assert!(tracker.running().is_empty());
     }

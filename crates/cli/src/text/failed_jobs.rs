@@ -5,7 +5,7 @@ use windlass_engine::store::Job;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::text::runs_and_jobs;
-use crate::text::style::{RED, headline, paint};
+use crate::text::style::{headline, paint};
 
 /// How many lines of output a failed job shows.
 pub(crate) const TAIL_LINES: i64 = 10;
@@ -27,8 +27,10 @@ pub(crate) fn text(database: &Database, failed: &[&Job], tail_lines: i64) -> Res
         is_apart = !tail.is_empty();
         let error = headline(job.last_error.as_deref().unwrap_or("unknown reason"), ERROR_COLUMNS);
         let times = if job.failures > 1 { format!(" {} times", job.failures) } else { String::new() };
-        let mark = paint(RED, "✗");
-        text.push_str(&format!("{mark} {} failed{times}: {error}\n", runs_and_jobs::job_name(job)));
+        let (style, mark) = runs_and_jobs::failure_mark(job.allow_failure);
+        let mark = paint(style, mark);
+        let allowed = if job.allow_failure { ", which is allowed" } else { "" };
+        text.push_str(&format!("{mark} {} failed{times}{allowed}: {error}\n", runs_and_jobs::job_name(job)));
         text.push_str(&runs_and_jobs::output_tail(tail.iter().map(|line| line.text.as_str())));
     }
     if failed.len() > MAX_SHOWN {

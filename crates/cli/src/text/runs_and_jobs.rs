@@ -3,9 +3,10 @@
 use anstyle::Style;
 use windlass_engine::store::{Job, JobCounts, Run};
 use windlass_engine::{JobStatus, RunStatus, StopReason};
+use windlass_workflow::draw;
 
 use crate::text::style::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, paint, printable};
-use crate::text::time;
+use crate::text::{time, values};
 
 /// The colour of a job's state.
 pub(crate) fn job_style(status: JobStatus) -> Style {
@@ -17,6 +18,16 @@ pub(crate) fn job_style(status: JobStatus) -> Style {
         JobStatus::Blocked | JobStatus::Skipped => DIM,
         JobStatus::Scheduled | JobStatus::Pending => PLAIN,
     }
+}
+
+/// The mark before a job that failed, and its colour.
+pub(crate) fn failure_mark(allow_failure: bool) -> (Style, &'static str) {
+    if allow_failure { (YELLOW, "!") } else { (RED, "✗") }
+}
+
+/// A number of failures that do not matter to their run.
+pub(crate) fn allowed_failures(count: i64) -> String {
+    values::counted(count, "allowed failure", "allowed failures")
 }
 
 /// The colour of a run's state.
@@ -47,12 +58,12 @@ pub(crate) fn run_state(run: &Run, interrupted: bool) -> String {
 
 /// The state of a job.
 pub(crate) fn job_state(job: &Job) -> String {
+    if job.status == JobStatus::Failed && job.allow_failure {
+        return paint(YELLOW, draw::ALLOWED_FAILURE);
+    }
     let state = paint(job_style(job.status), job.status);
     if job.status == JobStatus::Running && job.cancel_requested_at.is_some() {
         return format!("{state} {}", paint(YELLOW, "(stopping)"));
-    }
-    if job.status == JobStatus::Failed && job.allow_failure {
-        return format!("{state} {}", paint(DIM, "(allowed)"));
     }
     state
 }
@@ -78,14 +89,19 @@ pub(crate) fn job_counts(counts: &JobCounts) -> String {
         JobStatus::Scheduled,
         JobStatus::Blocked,
     ];
-    let parts: Vec<String> = order
-        .into_iter()
-        .filter(|status| counts.of(*status) > 0)
-        .map(|status| {
+    let allowed = counts.allowed_failures();
+    let mut parts = Vec::new();
+    for status in order {
+        let is_failed = status == JobStatus::Failed;
+        let count = counts.of(status) - if is_failed { allowed } else { 0 };
+        if count > 0 {
             let word = status.as_str().to_lowercase();
-            paint(job_style(status), format!("{} {word}", counts.of(status)))
-        })
-        .collect();
+            parts.push(paint(job_style(status), format!("{count} {word}")));
+        }
+        if is_failed && allowed > 0 {
+            parts.push(paint(YELLOW, allowed_failures(allowed)));
+        }
+    }
     match parts.is_empty() {
         true => "no jobs".to_owned(),
         false => parts.join(", "),

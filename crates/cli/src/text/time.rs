@@ -1,8 +1,30 @@
 //! Instants and durations as text.
 
-use chrono::{DateTime, Local, SecondsFormat, TimeZone, Utc};
+use std::sync::OnceLock;
+
+use chrono::{DateTime, FixedOffset, Local, SecondsFormat, Utc};
 
 use crate::text::style::{DIM, paint};
+
+/// The zone of all times for people. `--utc` sets it once.
+static ZONE: OnceLock<Zone> = OnceLock::new();
+
+/// A zone of times for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Zone {
+    /// The zone of this machine, or of the variable `TZ`.
+    Local,
+    Utc,
+}
+
+/// Decides in which zone times are shown from now on.
+pub(crate) fn set_zone(zone: Zone) {
+    let _first = ZONE.set(zone);
+}
+
+fn zone() -> Zone {
+    ZONE.get().copied().unwrap_or(Zone::Local)
+}
 
 /// Milliseconds since the Unix epoch, now.
 pub(crate) fn now_ms() -> i64 {
@@ -17,25 +39,52 @@ pub(crate) fn utc(at_ms: i64) -> String {
     }
 }
 
-/// The local time of day: `12:03:04`.
+/// The time of day: `12:03:04`, or `12:03:04Z` if times are shown in UTC.
 pub(crate) fn clock(at_ms: i64) -> String {
-    local(at_ms, "%H:%M:%S")
+    formatted(at_ms, zone(), Named::IfUtc, "%H:%M:%S")
 }
 
-/// The local day and time: `2026-11-20 12:03:04`.
+/// The day and time: `2026-11-20 12:03:04`.
 pub(crate) fn day_and_clock(at_ms: i64) -> String {
-    local(at_ms, "%Y-%m-%d %H:%M:%S")
+    formatted(at_ms, zone(), Named::IfUtc, "%Y-%m-%d %H:%M:%S")
 }
 
-/// The local day and time with the zone, for messages that are read elsewhere: `2026-11-20 12:03:04 +01:00`.
+/// The day and time with their zone, where nothing else says it: `2026-11-20 12:03:04 +01:00`.
 pub(crate) fn day_and_clock_with_zone(at_ms: i64) -> String {
-    local(at_ms, "%Y-%m-%d %H:%M:%S %:z")
+    formatted(at_ms, zone(), Named::Always, "%Y-%m-%d %H:%M:%S")
 }
 
-fn local(at_ms: i64, format: &str) -> String {
-    match Local.timestamp_millis_opt(at_ms).single() {
-        Some(instant) => instant.format(format).to_string(),
-        None => format!("{at_ms} ms"),
+/// The time of a line of the log: `2026-11-20T12:03:04.567+01:00`.
+pub(crate) fn log_time(at_ms: i64) -> String {
+    in_zone(at_ms, zone())
+        .map(|instant| instant.to_rfc3339_opts(SecondsFormat::Millis, true))
+        .unwrap_or_default()
+}
+
+/// Whether the zone is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Always,
+    /// Only a reader who asked for UTC would take it for local time.
+    IfUtc,
+}
+
+fn in_zone(at_ms: i64, zone: Zone) -> Option<DateTime<FixedOffset>> {
+    let instant = DateTime::<Utc>::from_timestamp_millis(at_ms)?;
+    Some(match zone {
+        Zone::Local => instant.with_timezone(&Local).fixed_offset(),
+        Zone::Utc => instant.fixed_offset(),
+    })
+}
+
+fn formatted(at_ms: i64, zone: Zone, named: Named, format: &str) -> String {
+    let Some(instant) = in_zone(at_ms, zone) else { return format!("{at_ms} ms") };
+    let text = instant.format(format);
+    match (zone, named) {
+        (Zone::Utc, Named::IfUtc) => format!("{text}Z"),
+        (Zone::Utc, Named::Always) => format!("{text} UTC"),
+        (Zone::Local, Named::IfUtc) => text.to_string(),
+        (Zone::Local, Named::Always) => format!("{text} {}", instant.format("%:z")),
     }
 }
 
@@ -77,9 +126,9 @@ pub(crate) fn relative(at_ms: i64, now_ms: i64) -> String {
     }
 }
 
-/// An instant and its distance from now: `2026-11-20 12:03:04 (5m ago)`.
+/// An instant with its zone and its distance from now: `2026-11-20 12:03:04 +01:00 (5m ago)`.
 pub(crate) fn instant(at_ms: i64, now_ms: i64) -> String {
-    format!("{} {}", day_and_clock(at_ms), paint(DIM, format!("({})", relative(at_ms, now_ms))))
+    format!("{} {}", day_and_clock_with_zone(at_ms), paint(DIM, format!("({})", relative(at_ms, now_ms))))
 }
 
 fn one_unit(ms: i64) -> String {
@@ -95,6 +144,15 @@ fn one_unit(ms: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn utc_is_always_named() {
+        let at_ms = 1_795_428_184_000;
+        let (day, clock) = ("%Y-%m-%d %H:%M:%S", "%H:%M:%S");
+        assert_eq!(formatted(at_ms, Zone::Utc, Named::IfUtc, clock), "10:03:04Z");
+        assert_eq!(formatted(at_ms, Zone::Utc, Named::IfUtc, day), "2026-11-23 10:03:04Z");
+        assert_eq!(formatted(at_ms, Zone::Utc, Named::Always, day), "2026-11-23 10:03:04 UTC");
+    }
 
     #[test]
     fn durations() {

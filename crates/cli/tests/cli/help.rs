@@ -51,7 +51,7 @@ fn without_arguments_the_short_help_is_shown() {
         "Global options:",
         "--db",
     ]);
-    assert!(outcome.stdout.lines().count() < 60, "{outcome:#?}");
+    assert!(outcome.stdout.lines().count() < 64, "{outcome:#?}");
     assert_eq!(outcome.stderr, "");
 }
 

@@ -16,7 +16,14 @@ fn bench_with_two_runs() -> Bench {
 #[test]
 fn runs_are_listed_newest_first_and_filtered() {
     let bench = bench_with_two_runs();
-    bench.windlass(&["runs"]).code(0).says(&["RUN", "  2  bad", "FAILED", "3/3", "  1  good", "SUCCESSFUL"]);
+    bench.windlass(&["runs"]).code(0).says(&[
+        "RUN",
+        "  2  bad",
+        "FAILED",
+        "1/3 failed",
+        "  1  good",
+        "SUCCESSFUL",
+    ]);
     let ids = |arguments: &[&str]| -> Vec<i64> {
         let runs = bench.json(arguments);
         runs.as_array().unwrap().iter().map(|run| run["run_id"].as_i64().unwrap()).collect()
@@ -128,7 +135,7 @@ fn output_cannot_repaint_the_terminal() {
     );
     let run = bench.windlass(&["run", "paint.toml"]);
     let logs = bench.windlass(&["logs", "1"]);
-    run.code(1).tells(&["    | red"]);
+    assert_eq!(run.code(1).stdout, "red\n");
     assert_eq!(logs.stdout, "red\n");
     let raw = bench.json(&["logs", "1"]);
     assert!(raw[0]["text"].as_str().unwrap().contains("red"), "{raw}");

@@ -35,7 +35,7 @@ fn a_run_from_its_first_line_to_its_summary() {
         "2 successful",
         "windlass inspect 1",
     ]);
-    assert_eq!(outcome.stdout, "", "the talk is on standard error");
+    assert_eq!(outcome.stdout, "fetched\nreport of 2026-01-31\n", "the talk is on standard error");
     let clock = outcome.stderr.lines().nth(1).unwrap().split(' ').next().unwrap();
     assert_eq!(clock.len(), "12:03:04".len(), "{outcome:#?}");
 }
@@ -48,7 +48,7 @@ fn a_terminal_gets_a_live_view() {
     let windlass = format!("{} run bad.toml", env!("CARGO_BIN_EXE_windlass"));
     command.args(["-qec", &windlass, "/dev/null"]).env("TERM", "xterm-256color");
     let outcome = Running::start(bench.prepared(command)).wait();
-    outcome.code(1).says(&["run 1", "✗", "load", "failed after ", "| boom", "run 1", "failed"]);
+    outcome.code(1).says(&["run 1", "✗", "load", "failed after ", " 100", " boom", "run 1", "failed"]);
     assert!(outcome.stdout.contains("/3 jobs"), "the count: {outcome:#?}");
     assert!(outcome.stdout.contains("\u{1b}[J"), "the view is drawn in place: {outcome:#?}");
     assert!(!outcome.stdout.contains("load started"), "the view says what runs: {outcome:#?}");
@@ -61,13 +61,14 @@ fn a_terminal_gets_a_live_view() {
 fn a_failure_is_shown_at_once_and_in_the_summary() {
     let bench = Bench::new();
     bench.write("bad.toml", BAD);
-    bench.windlass(&["run", "bad.toml"]).code(1).tells(&[
+    let outcome = bench.windlass(&["run", "bad.toml", "--show", "failed"]);
+    assert_eq!(outcome.stderr.matches("| boom").count(), 1, "{outcome:#?}");
+    outcome.code(1).tells(&[
         "load failed after ",
         "exit code 3",
         "    | 100",
         "    | boom",
         "✗ load failed: exit code 3",
-        "    | boom",
         "run 1 failed in ",
         "1 successful, 1 failed, 1 skipped",
         "windlass logs 1 load",

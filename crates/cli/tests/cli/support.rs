@@ -14,6 +14,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use windlass_test_database::{DatabaseKind, TestDatabase};
 
+use crate::schemas;
+
 /// The longest time that a command may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -114,9 +116,13 @@ impl Bench {
         Running::start(self.prepared(command)).wait()
     }
 
-    /// Runs `windlass` with arguments to its end.
+    /// Runs `windlass` with arguments to its end. JSON must be as its schema says.
+    #[track_caller]
     pub(crate) fn windlass<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Outcome {
-        self.start(arguments).wait()
+        let outcome = self.start(arguments).wait();
+        let text = |argument: &S| argument.as_ref().to_string_lossy().into_owned();
+        schemas::check(&arguments.iter().map(text).collect::<Vec<_>>(), &outcome);
+        outcome
     }
 
     /// Starts `windlass` with arguments.
@@ -244,9 +250,11 @@ impl Outcome {
     pub(crate) fn fails(&self, code: i32, parts: &[&str]) {
         self.code(code).tells(parts);
         assert_eq!(self.stdout, "", "{self:#?}");
-        assert_eq!(self.stderr.matches("error: ").count(), 1, "{self:#?}");
-        let has_next_step =
-            ["help: ", "For more information", "tip: "].iter().any(|word| self.stderr.contains(word));
+        let errors = self.stderr.matches("error: ").count() + self.stderr.matches("{\"error\":").count();
+        assert_eq!(errors, 1, "{self:#?}");
+        let has_next_step = ["help: ", "For more information", "tip: ", "\"next_step\":\""]
+            .iter()
+            .any(|word| self.stderr.contains(word));
         assert!(has_next_step, "{self:#?}");
     }
 }

@@ -7,6 +7,8 @@ mod palette;
 mod svg;
 mod text;
 
+pub use palette::ALLOWED_FAILURE;
+
 use crate::graph::Graph;
 use crate::kinds::Action;
 use crate::limits;

@@ -10,9 +10,12 @@ pub(super) struct Style {
     pub(super) fill: &'static str,
 }
 
+/// The status of a job that failed, and whose failure does not matter to its run.
+pub const ALLOWED_FAILURE: &str = "FAILED (allowed)";
+
 const PLAIN: Style = Style { word: "", line: "#57606a", fill: "#f6f8fa" };
 
-const STYLES: [(&str, Style); 9] = [
+const STYLES: [(&str, Style); 10] = [
     ("BLOCKED", Style { word: "blocked", line: "#8c959f", fill: "#ffffff" }),
     ("SCHEDULED", Style { word: "scheduled", line: "#bf8700", fill: "#fffdf0" }),
     ("PENDING", Style { word: "pending", line: "#9a6700", fill: "#fff8c5" }),
@@ -20,6 +23,7 @@ const STYLES: [(&str, Style); 9] = [
     ("WAITING", Style { word: "waiting", line: "#8250df", fill: "#fbefff" }),
     ("SUCCESSFUL", Style { word: "successful", line: "#1a7f37", fill: "#dafbe1" }),
     ("FAILED", Style { word: "failed", line: "#cf222e", fill: "#ffebe9" }),
+    (ALLOWED_FAILURE, Style { word: "allowed", line: "#bc4c00", fill: "#fff1e5" }),
     ("SKIPPED", Style { word: "skipped", line: "#6e7781", fill: "#eaeef2" }),
     ("CANCELLED", Style { word: "cancelled", line: "#424a53", fill: "#d0d7de" }),
 ];

@@ -106,7 +106,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &BenchArgs) -> Result<(), Fa
     let report = windlass_bench::measure(&plan, &mut |part| stderr::note(part))
         .map_err(|error| failure(error, &address, global))?;
     if let Some(warning) = &report.machine.warning {
-        stderr::note(&format!("warning: {warning}"));
+        stderr::warn(&format!("warning: {warning}"));
     }
     Output { format: global.output }.object(&report, text::report)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
+use windlass_views::BackupView;
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
@@ -54,7 +54,11 @@ pub(crate) fn execute(global: &GlobalOptions, args: &BackupArgs) -> Result<(), F
         .backup(&args.path)
         .map_err(|error| engine_errors::failure(error, &target_address, |verb| global.hint(verb)))?;
     let bytes = std::fs::metadata(&args.path).map(|metadata| metadata.len()).unwrap_or_default();
-    let view = json!({ "database": database.address().to_string(), "backup": args.path.to_string_lossy(), "bytes": bytes });
+    let view = BackupView {
+        database: database.address().to_string(),
+        backup: args.path.to_string_lossy().into_owned(),
+        bytes,
+    };
     Output { format: global.output }.object(&view, |_| {
         format!("{} is copied to {target} ({bytes} bytes); the copy is checked and sound", database.address())
     })

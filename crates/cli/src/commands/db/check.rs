@@ -1,8 +1,8 @@
 //! `windlass db check`: checks the file and the consistency of the rows.
 
 use clap::Args;
-use serde::Serialize;
 use windlass_engine::store::Problem;
+use windlass_views::{CheckView, ProblemView};
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
@@ -22,19 +22,6 @@ Examples:
   windlass db check
   windlass db check -o json | jq .problems";
 
-#[derive(Debug, Serialize)]
-struct CheckReport {
-    ok: bool,
-    problems: Vec<ProblemView>,
-}
-
-#[derive(Debug, Serialize)]
-struct ProblemView {
-    check: &'static str,
-    message: String,
-    next_step: &'static str,
-}
-
 /// Prints all problems.
 pub(crate) fn execute(global: &GlobalOptions, _args: &CheckArgs) -> Result<(), Failure> {
     let database = Database::existing_without_rescue(global)?;
@@ -48,7 +35,7 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &CheckArgs) -> Result<(), F
         .into_iter()
         .map(|Problem { check, detail, next_step }| ProblemView { check, message: detail, next_step })
         .collect();
-    let report = CheckReport { ok: problems.is_empty(), problems };
+    let report = CheckView { ok: problems.is_empty(), problems };
     Output { format: global.output }.object(&report, |report| text(report, address))?;
     if report.ok {
         return Ok(());
@@ -75,7 +62,7 @@ fn keep_a_copy(address: &DatabaseAddress) -> String {
     }
 }
 
-fn text(report: &CheckReport, address: &DatabaseAddress) -> String {
+fn text(report: &CheckView, address: &DatabaseAddress) -> String {
     if report.ok {
         return format!("{address} is {}", paint(GREEN, "sound"));
     }

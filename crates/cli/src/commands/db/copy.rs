@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use serde_json::{Map, json};
+use serde_json::{Map, Value};
 use windlass_engine::store::CopyError;
+use windlass_views::CopiedView;
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -43,10 +44,9 @@ pub(crate) fn execute(global: &GlobalOptions, args: &CopyArgs) -> Result<(), Fai
         CopyError::Source(error) => source.failure(error),
         CopyError::Target(error) => target.failure(error),
     })?;
-    let tables: Map<String, serde_json::Value> =
-        copied.tables.iter().map(|(table, rows)| ((*table).to_owned(), json!(rows))).collect();
-    let view =
-        json!({ "from": source.address().to_string(), "to": target.address().to_string(), "tables": tables });
+    let tables: Map<String, Value> =
+        copied.tables.iter().map(|(table, rows)| ((*table).to_owned(), Value::from(*rows))).collect();
+    let view = CopiedView { from: source.address().to_string(), to: target.address().to_string(), tables };
     Output { format: global.output }.object(&view, |_| {
         let mut table = Table::new(&[Column::Left("TABLE"), Column::Right("ROWS")]);
         for (name, rows) in &copied.tables {

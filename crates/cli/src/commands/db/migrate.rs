@@ -1,8 +1,8 @@
 //! `windlass db migrate`: creates or upgrades the tables.
 
 use clap::Args;
-use serde_json::json;
 use windlass_engine::SCHEMA_VERSION;
+use windlass_views::MigratedView;
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -26,7 +26,7 @@ time yourself.";
 pub(crate) fn execute(global: &GlobalOptions, _args: &MigrateArgs) -> Result<(), Failure> {
     let database = Database::existing_or_new(global)?;
     let address = database.address();
-    let view = json!({ "database": address.to_string(), "schema_version": SCHEMA_VERSION });
+    let view = MigratedView { database: address.to_string(), schema_version: SCHEMA_VERSION };
     Output { format: global.output }
         .object(&view, |_| format!("the tables of {address} have version {SCHEMA_VERSION}"))
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
 use windlass_engine::store::{Prune, Pruned};
+use windlass_views::PrunedView;
 
 use crate::arguments::{GlobalOptions, parse_duration};
 use crate::database::Database;
@@ -49,15 +49,15 @@ pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Fa
         }
         total.add(step);
     }
-    let view = json!({ "deleted_runs": total.runs, "deleted_jobs": total.jobs });
+    let view = PrunedView { deleted_runs: total.runs, deleted_jobs: total.jobs };
     Output { format: global.output }.object(&view, |_| {
         let (runs, jobs) = (count(total.runs, "run"), count(total.jobs, "job"));
         let what = match (before_ms, args.keep) {
-            (Some(before_ms), None) => format!("ended before {}", time::day_and_clock(before_ms)),
+            (Some(before_ms), None) => format!("ended before {}", time::day_and_clock_with_zone(before_ms)),
             (None, Some(keep)) => format!("beyond the newest {keep} of each workflow"),
             (Some(before_ms), Some(keep)) => format!(
                 "ended before {} or beyond the newest {keep} of each workflow",
-                time::day_and_clock(before_ms)
+                time::day_and_clock_with_zone(before_ms)
             ),
             (None, None) => "nothing matched".to_owned(),
         };

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::{Value, json};
 use windlass::{BrokenRules, Windlass};
 use windlass_db::{Error, Unavailable};
 use windlass_engine::store::Restored;
+use windlass_views::RestoredView;
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
@@ -169,18 +169,18 @@ fn on_server(
     )
 }
 
-fn view(address: &DatabaseAddress, backup: Option<&Path>, restored: &Restored) -> Value {
-    json!({
-        "database": address.to_string(),
-        "backup": backup.map(|path| path.to_string_lossy()),
-        "fenced_workers": restored.fenced_workers,
-        "paused_schedules": restored.paused_schedules,
-        "interrupted_jobs": restored.interrupted_jobs,
-        "interrupted": restored.interrupted,
-        "unfinished_runs": restored.unfinished_runs,
-        "pending_jobs": restored.pending_jobs,
-        "waiting_jobs": restored.waiting_jobs,
-    })
+fn view(address: &DatabaseAddress, backup: Option<&Path>, restored: &Restored) -> RestoredView {
+    RestoredView {
+        database: address.to_string(),
+        backup: backup.map(|path| path.to_string_lossy().into_owned()),
+        fenced_workers: restored.fenced_workers,
+        paused_schedules: restored.paused_schedules,
+        interrupted_jobs: restored.interrupted_jobs,
+        interrupted: restored.interrupted.clone(),
+        unfinished_runs: restored.unfinished_runs,
+        pending_jobs: restored.pending_jobs,
+        waiting_jobs: restored.waiting_jobs,
+    }
 }
 
 fn text(

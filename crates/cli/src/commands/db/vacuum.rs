@@ -5,9 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
 use windlass_db::Error;
 use windlass_db::sqlite::{FileSize, SqliteDatabase};
+use windlass_views::VacuumedView;
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
@@ -65,10 +65,13 @@ pub(crate) fn execute(global: &GlobalOptions, args: &VacuumArgs) -> Result<(), F
     }
     let is_wal_empty = file.empty_wal().map_err(failed)?;
     let after = file.file_size().map_err(failed)?;
-    let view = json!({
-        "database": path.to_string_lossy(),
-        "bytes_before": before.bytes, "bytes": after.bytes, "free_bytes": after.free_bytes, "wal_bytes": after.wal_bytes,
-    });
+    let view = VacuumedView {
+        database: path.to_string_lossy().into_owned(),
+        bytes_before: before.bytes,
+        bytes: after.bytes,
+        free_bytes: after.free_bytes,
+        wal_bytes: after.wal_bytes,
+    };
     Output { format: global.output }.object(&view, |_| {
         let rest =
             if is_wal_empty { "" } else { "; a reader keeps the write-ahead log open, so it shrinks later" };

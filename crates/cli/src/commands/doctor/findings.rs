@@ -1,9 +1,9 @@
 //! The findings: pure functions, one for each check.
 
-use serde::Serialize;
 use windlass_db::Unavailable;
 use windlass_db::sqlite::FileSize;
 use windlass_engine::store::{Count, Health, Reason, RegisteredTrigger};
+use windlass_views::{FindingState as Severity, FindingView as Finding};
 
 use super::machine::Disk;
 use crate::arguments::Durability;
@@ -25,24 +25,6 @@ const FREE_BYTES: i64 = 64 * MEGABYTE;
 const CLOCK_MS: i64 = 5_000;
 /// How many workers are named.
 const SHOWN_MAX: usize = 3;
-
-/// The severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Severity {
-    Ok,
-    Warning,
-    Problem,
-}
-
-/// The result of one check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
-    pub(super) about: &'static str,
-    pub(super) state: Severity,
-    pub(super) message: String,
-    pub(super) next_step: Option<String>,
-}
 
 /// Jobs that have waited for long, and the reason for the first one.
 #[derive(Debug, Clone)]

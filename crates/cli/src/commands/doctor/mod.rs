@@ -6,10 +6,10 @@ mod machine;
 use std::path::Path;
 
 use clap::Args;
-use serde::Serialize;
 use windlass_db::Error;
 use windlass_engine::store::{OldPending, Why};
 use windlass_scheduler::gone_workers;
+use windlass_views::{DoctorView, FindingState as Severity, FindingView as Finding};
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
@@ -17,7 +17,7 @@ use crate::error::Failure;
 use crate::output::Output;
 use crate::text::style::{GREEN, RED, YELLOW, paint, printable};
 use crate::text::{reasons, time};
-use findings::{Finding, Severity, StuckJobs};
+use findings::StuckJobs;
 
 /// Check for problems, and show how to solve each
 #[derive(Debug, Args)]
@@ -33,12 +33,6 @@ The command changes nothing and rescues no jobs. To check that writes work, it
 writes a row and rolls back. The exit code is 1 if there is a problem; a
 warning is not a problem. `windlass db check` reads every row and finds
 inconsistent ones.";
-
-#[derive(Debug, Serialize)]
-struct Report {
-    ok: bool,
-    findings: Vec<Finding>,
-}
 
 /// Makes all checks.
 pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), Failure> {
@@ -71,7 +65,7 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), 
         global.hint(verb)
     }));
     let ok = findings.iter().all(|finding| finding.state != Severity::Problem);
-    let report = Report { ok, findings };
+    let report = DoctorView { ok, findings };
     Output { format: global.output }.object(&report, text)?;
     if ok { Ok(()) } else { Err(Failure::ProblemsFound) }
 }
@@ -115,7 +109,7 @@ fn stuck_jobs(
     Ok(stuck)
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &DoctorView) -> String {
     let mut text = String::new();
     for Finding { about, state, message, next_step } in &report.findings {
         let state = match state {

@@ -1,14 +1,14 @@
 //! `windlass import crontab`: makes a workflow of each entry.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use windlass_workflow::import::{CrontabOptions, Imported, ImportedWorkflow, UserColumn, crontab};
 
 use super::{create, exists_already, finish, read, tell_left_out, timezone_or_machine, unwritable};
+use crate::arguments::GlobalOptions;
 use crate::error::Failure;
-use crate::output;
 use crate::stderr;
 
 /// Make a workflow of each entry of a crontab
@@ -43,12 +43,13 @@ Examples:
   windlass import crontab one-line.txt > nightly.toml";
 
 /// Makes the files.
-pub(super) fn execute(args: &CrontabArgs) -> Result<(), Failure> {
+pub(super) fn execute(global: &GlobalOptions, args: &CrontabArgs) -> Result<(), Failure> {
     let text = read(&args.file, "a crontab")?;
     let imported = crontab(&text, &options(args));
     tell_left_out(&imported);
     write(args, &imported)?;
-    finish(&imported, args.strict)
+    let path_of = |workflow: &ImportedWorkflow| args.to.as_deref().map(|folder| path_in(folder, workflow));
+    finish(global, &imported, path_of, args.strict)
 }
 
 fn options(args: &CrontabArgs) -> CrontabOptions {
@@ -59,26 +60,33 @@ fn options(args: &CrontabArgs) -> CrontabOptions {
     CrontabOptions { timezone, home, users }
 }
 
+fn path_in(folder: &Path, workflow: &ImportedWorkflow) -> PathBuf {
+    folder.join(format!("{}.toml", workflow.name))
+}
+
 fn write(args: &CrontabArgs, imported: &Imported) -> Result<(), Failure> {
-    let Some(folder) = &args.to else { return print(&imported.workflows) };
-    let path_of = |workflow: &ImportedWorkflow| folder.join(format!("{}.toml", workflow.name));
-    let exists = imported.workflows.iter().map(path_of).find(|path| path.exists());
+    let Some(folder) = &args.to else { return refuse_to_print_several(&imported.workflows) };
+    let mut paths = imported.workflows.iter().map(|workflow| path_in(folder, workflow));
+    let exists = paths.find(|path| path.exists());
     if let Some(path) = exists {
         return Err(exists_already(&path, "folder"));
     }
     fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
     for workflow in &imported.workflows {
-        let path = path_of(workflow);
+        let path = path_in(folder, workflow);
         create(&path, &workflow.text).map_err(|error| unwritable(&path, &error))?;
         stderr::note(&format!("written: {}", path.display()));
     }
     Ok(())
 }
 
-fn print(workflows: &[ImportedWorkflow]) -> Result<(), Failure> {
+fn refuse_to_print_several(workflows: &[ImportedWorkflow]) -> Result<(), Failure> {
     match workflows {
-        [] => Err(Failure::InvalidFiles { message: Some("the crontab has no entry to import".to_owned()) }),
-        [workflow] => output::write_text(&workflow.text),
+        [] => Err(Failure::InvalidFiles {
+            message: Some("the crontab has no entry to import".to_owned()),
+            errors: Vec::new(),
+        }),
+        [_only] => Ok(()),
         workflows => Err(Failure::usage(
             format!("{} entries are {0} workflows, each in a file of its own", workflows.len()),
             "name a folder for the files with --to, for example --to workflows",

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use windlass_workflow::Colour;
 use windlass_workflow::import::{DaguOptions, ImportedWorkflow, dagu};
 
 use super::{create, exists_already, finish, read, tell_left_out, timezone_or_machine, unwritable};
+use crate::arguments::GlobalOptions;
 use crate::error::Failure;
-use crate::output;
 use crate::stderr;
 
 /// Make a workflow of a file of Dagu
@@ -41,7 +40,7 @@ Examples:
   windlass import dagu - --timezone Europe/Berlin < etl.yaml";
 
 /// Makes the file.
-pub(super) fn execute(args: &DaguArgs) -> Result<(), Failure> {
+pub(super) fn execute(global: &GlobalOptions, args: &DaguArgs) -> Result<(), Failure> {
     let text = read(&args.file, "a file of Dagu in YAML")?;
     let options =
         DaguOptions { name: name_of(&args.file), timezone: timezone_or_machine(args.timezone.as_ref()) };
@@ -51,14 +50,14 @@ pub(super) fn execute(args: &DaguArgs) -> Result<(), Failure> {
         args.file.display().to_string()
     };
     let imported = dagu(&path, &text, &options).map_err(|report| Failure::InvalidWorkflow {
-        report: report.render(Colour::Always),
+        report: Box::new(report),
         help: "correct the file; nothing was written".to_owned(),
     })?;
     tell_left_out(&imported);
     for workflow in &imported.workflows {
         write(args.to.as_deref(), workflow)?;
     }
-    finish(&imported, args.strict)
+    finish(global, &imported, |_workflow| args.to.clone(), args.strict)
 }
 
 /// The workflow's name if the file has none: that of the file.
@@ -68,7 +67,7 @@ fn name_of(file: &Path) -> String {
 }
 
 fn write(to: Option<&Path>, workflow: &ImportedWorkflow) -> Result<(), Failure> {
-    let Some(path) = to else { return output::write_text(&workflow.text) };
+    let Some(path) = to else { return Ok(()) };
     if path.exists() {
         return Err(exists_already(path, "file"));
     }

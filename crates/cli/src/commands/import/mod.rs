@@ -5,13 +5,16 @@ mod dagu;
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use windlass_workflow::import::Imported;
+use windlass_views::{ImportView, ImportedFile};
+use windlass_workflow::import::{Imported, ImportedWorkflow};
 use windlass_workflow::limits;
 
+use crate::arguments::GlobalOptions;
 use crate::error::Failure;
+use crate::output::Output;
 use crate::read_file::{self, PathOrigin};
 use crate::stderr;
 use crate::text::values::counted;
@@ -38,10 +41,10 @@ Examples:
   windlass import dagu etl.yaml --to workflows/etl.toml";
 
 /// Makes the files.
-pub(crate) fn execute(args: &ImportArgs) -> Result<(), Failure> {
+pub(crate) fn execute(global: &GlobalOptions, args: &ImportArgs) -> Result<(), Failure> {
     match &args.from {
-        From::Crontab(args) => crontab::execute(args),
-        From::Dagu(args) => dagu::execute(args),
+        From::Crontab(args) => crontab::execute(global, args),
+        From::Dagu(args) => dagu::execute(global, args),
     }
 }
 
@@ -79,10 +82,25 @@ fn tell_left_out(imported: &Imported) {
     }
 }
 
-/// The end of an import whose files were written.
-fn finish(imported: &Imported, strict: bool) -> Result<(), Failure> {
+/// The end of an import. `path_of` is the file of a workflow that was written; without it the text is printed.
+fn finish(
+    global: &GlobalOptions,
+    imported: &Imported,
+    path_of: impl Fn(&ImportedWorkflow) -> Option<PathBuf>,
+    strict: bool,
+) -> Result<(), Failure> {
+    let file = |workflow: &ImportedWorkflow| {
+        let file = path_of(workflow).map(|path| path.display().to_string());
+        let text = file.is_none().then(|| workflow.text.clone());
+        ImportedFile { workflow: workflow.name.clone(), file, text }
+    };
+    let files = imported.workflows.iter().map(file).collect();
+    let view = ImportView { files, left_out: imported.left_out.clone() };
+    Output { format: global.output }
+        .object(&view, |view| view.files.iter().filter_map(|file| file.text.as_deref()).collect())?;
     match (strict, imported.left_out.is_empty()) {
         (true, false) => Err(Failure::InvalidFiles {
+            errors: Vec::new(),
             message: Some(format!(
                 "{} left out",
                 counted(imported.left_out.len() as i64, "thing was", "things were")

@@ -197,7 +197,7 @@ impl<'j> Items<'j> {
             .filter(is_large)
             .map(|job| {
                 let mut counts = JobCounts::default();
-                self.of_groups[&job.id].iter().for_each(|item| counts.add(item.status, 1));
+                self.of_groups[&job.id].iter().for_each(|item| counts.add_job(item));
                 let (name, counts) = (runs_and_jobs::job_name(job), runs_and_jobs::job_counts(&counts));
                 format!("items of {name}: {counts}\n")
             })

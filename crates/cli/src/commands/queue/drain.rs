@@ -36,6 +36,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &DrainArgs) -> Result<(), Fa
     let listener = database.store().listen(WakeUps::PROGRESS | WakeUps::STOP);
     let mut stops = StopRequests::listen(listener.clone())?;
     database.store().watch();
+    let was_paused = super::read(&database, &args.queue)?.is_some_and(|queue| queue.paused_at.is_some());
     database.ask(|store| store.queues().pause(&args.queue))?;
     let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
     let mut reported = None;
@@ -64,5 +65,5 @@ pub(super) fn execute(global: &GlobalOptions, args: &DrainArgs) -> Result<(), Fa
         "the queue `{}` is paused and has no running jobs; `{resume}` ends the pause",
         args.queue
     ));
-    Ok(())
+    super::print_change(global, &database, &args.queue, !was_paused)
 }

@@ -1,10 +1,10 @@
 //! `windlass queue limit`: limits how many jobs of a queue run, how fast they start, and in which order.
 
 use clap::Args;
-use windlass_engine::store::{Order, QueueLimits, Rate, Setting};
+use windlass_engine::store::{Order, Queue, QueueLimits, Rate, Setting};
 
 use super::{list, rate};
-use windlass_views::QueueView;
+use windlass_views::{ChangedQueue, QueueView};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -65,11 +65,14 @@ pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Fa
         rate: setting(args.rate, args.no_rate),
         order: setting(args.fifo.then_some(Order::Arrival), args.no_fifo),
     };
-    let database = if limits == QueueLimits::default() {
+    let is_asked = limits == QueueLimits::default();
+    let mut before = None;
+    let database = if is_asked {
         Database::existing(global)?
     } else {
         let database = Database::existing_or_new(global)?;
         super::note_a_new_name(&database, &args.queue)?;
+        before = super::read(&database, &args.queue)?.map(|queue| rules_of(&queue));
         database.ask(|store| store.queues().limit(&args.queue, limits))?;
         database
     };
@@ -85,10 +88,17 @@ pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Fa
             "--max-running {jobs} has no effect: with --fifo, one job runs at a time; `{clear}` removes the limit"
         ));
     }
-    Output { format: global.output }.object(&QueueView::new(&queue), |_| {
+    let changed = !is_asked && before != Some(rules_of(&queue));
+    let view = ChangedQueue { queue: QueueView::new(&queue), changed };
+    Output { format: global.output }.object(&view, |_| {
         let rules = list::rules(&queue, time::now_ms());
         format!("{}: {}", queue.name, if rules.is_empty() { "no limits" } else { &rules })
     })
+}
+
+/// What `limit` changes.
+fn rules_of(queue: &Queue) -> (Option<i64>, Option<Rate>, Order) {
+    (queue.max_running, queue.rate, queue.order)
 }
 
 fn setting<T>(value: Option<T>, is_cleared: bool) -> Setting<T> {

@@ -8,14 +8,16 @@ mod rate;
 mod resume;
 
 use clap::{Args, Subcommand};
-use windlass_engine::store::Queue;
+use windlass_engine::store::{Order, Queue};
+use windlass_views::{ChangedQueue, QueueView};
 use windlass_workflow::limits;
 use windlass_workflow::model::DEFAULT_QUEUE;
 
-use crate::arguments::GlobalOptions;
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find::nearest_name;
+use crate::output::Output;
 use crate::stderr;
 
 /// List, pause, limit or drain queues
@@ -76,6 +78,36 @@ fn note_a_new_name(database: &Database, name: &str) -> Result<(), Failure> {
     let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     stderr::note(&format!("the queue `{name}` is new: it has no rules and no jobs{hint}"));
     Ok(())
+}
+
+/// Prints the queue for programs. `changed`: it was not like this before.
+fn print_change(
+    global: &GlobalOptions,
+    database: &Database,
+    name: &str,
+    changed: bool,
+) -> Result<(), Failure> {
+    if global.output == OutputFormat::Text {
+        return Ok(());
+    }
+    let queue = read(database, name)?.unwrap_or_else(|| without_rules(name));
+    let view = ChangedQueue { queue: QueueView::new(&queue), changed };
+    Output { format: global.output }.object(&view, |_| String::new())
+}
+
+/// A queue without jobs and rules is not listed.
+fn without_rules(name: &str) -> Queue {
+    Queue {
+        name: name.to_owned(),
+        paused_at: None,
+        max_running: None,
+        rate: None,
+        order: Order::Priority,
+        pending: 0,
+        running: 0,
+        scheduled: 0,
+        waiting: 0,
+    }
 }
 
 /// The queue with this name, if it has jobs or rules.

@@ -25,6 +25,7 @@ Examples:
 pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Failure> {
     let database = Database::existing_or_new(global)?;
     super::note_a_new_name(&database, &args.queue)?;
+    let was_paused = super::read(&database, &args.queue)?.is_some_and(|queue| queue.paused_at.is_some());
     database.ask(|store| store.queues().pause(&args.queue))?;
     let running = database.ask(|store| store.queues().count_running(&args.queue))?;
     let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
@@ -34,5 +35,5 @@ pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Fa
         jobs => format!("{jobs} jobs are still running"),
     };
     stderr::note(&format!("the queue `{}` is paused; {runs}; `{resume}` ends the pause", args.queue));
-    Ok(())
+    super::print_change(global, &database, &args.queue, !was_paused)
 }

@@ -27,5 +27,5 @@ pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), F
         true => format!("the queue `{}` is no longer paused", args.queue),
         false => format!("the queue `{}` was not paused", args.queue),
     });
-    Ok(())
+    super::print_change(global, &database, &args.queue, has_ended)
 }

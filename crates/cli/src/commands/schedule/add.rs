@@ -11,7 +11,7 @@ use windlass_workflow::schedule::{Timetable, check_params};
 
 use super::policies::{CatchupArgument, OverlapArgument};
 use super::{coming_times, instant};
-use windlass_views::{ScheduleView, catchup_name};
+use windlass_views::{ChangedSchedule, ScheduleView, catchup_name};
 
 use crate::arguments::{GlobalOptions, parse_duration};
 use crate::database::Database;
@@ -117,8 +117,8 @@ pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Fail
         ));
     }
     let coming = coming_times::from_now(&schedule, SHOWN)?;
-    Output { format: global.output }
-        .object(&ScheduleView::new(&schedule), |_| coming_times::table(&schedule, &coming))
+    let view = ChangedSchedule { schedule: ScheduleView::new(&schedule), changed: true };
+    Output { format: global.output }.object(&view, |_| coming_times::table(&schedule, &coming))
 }
 
 /// Catches the two names in the wrong order. A schedule is called WORKFLOW/NAME, so this is an easy mistake.

@@ -15,9 +15,12 @@ mod resume;
 mod show;
 
 use clap::{Args, Subcommand};
+use windlass_views::{ChangedSchedule, ScheduleView};
 
-use crate::arguments::GlobalOptions;
+use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::database::Database;
 use crate::error::Failure;
+use crate::output::Output;
 
 /// Add, list, show, pause, fire or backfill schedules
 #[derive(Debug, Args)]
@@ -67,4 +70,19 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ScheduleArgs) -> Result<(),
         ScheduleCommand::Fire(args) => fire::execute(global, args),
         ScheduleCommand::Backfill(args) => backfill::execute(global, args),
     }
+}
+
+/// Prints the schedule for programs. `changed`: it was not like this before.
+fn print_change(
+    global: &GlobalOptions,
+    database: &Database,
+    schedule_id: i64,
+    changed: bool,
+) -> Result<(), Failure> {
+    if global.output == OutputFormat::Text {
+        return Ok(());
+    }
+    let schedule = database.ask(|store| store.schedules().get(schedule_id))?;
+    let view = ChangedSchedule { schedule: ScheduleView::new(&schedule), changed };
+    Output { format: global.output }.object(&view, |_| String::new())
 }

@@ -2,11 +2,13 @@
 
 use clap::Args;
 use windlass_engine::store::ScheduleOrigin;
+use windlass_views::{ChangedSchedule, ScheduleView};
 
 use super::find_schedule::find_schedule;
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
+use crate::output::Output;
 use crate::shell_words::quoted;
 use crate::stderr;
 
@@ -44,5 +46,6 @@ pub(super) fn execute(global: &GlobalOptions, args: &RemoveArgs) -> Result<(), F
     }
     database.ask(|store| store.schedules().remove(schedule.id))?;
     stderr::note(&format!("schedule {key} is removed; its runs are kept"));
-    Ok(())
+    let view = ChangedSchedule { schedule: ScheduleView::new(&schedule), changed: true };
+    Output { format: global.output }.object(&view, |_| String::new())
 }

@@ -30,7 +30,8 @@ pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), F
     let database = Database::existing(global)?;
     let schedule = find_schedule(&database, &args.name)?;
     let key = schedule.key();
-    if !database.ask(|store| store.schedules().resume(schedule.id))? {
+    let changed = database.ask(|store| store.schedules().resume(schedule.id))?;
+    if !changed {
         stderr::note(&format!("schedule {key} was not paused"));
     }
     let schedule = database.ask(|store| store.schedules().get(schedule.id))?;
@@ -44,5 +45,5 @@ pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), F
         }
         (None, None) => format!("schedule {key} has no more times"),
     });
-    Ok(())
+    super::print_change(global, &database, schedule.id, changed)
 }

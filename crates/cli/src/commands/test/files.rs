@@ -6,6 +6,7 @@ use windlass_testing::TestFile;
 use windlass_testing::file::{self, EXTENSION};
 use windlass_workflow::{Colour, Source, Workflow, limits};
 
+use crate::arguments::OutputFormat;
 use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};
 use crate::submission::{self, LoadError, folder_of};
@@ -33,7 +34,7 @@ pub(crate) fn check_test_file(path: &Path) -> Result<(), LoadError> {
 }
 
 /// Reads all files. The errors of all of them are printed.
-pub(super) fn load_all(paths: &[PathBuf]) -> Result<Vec<LoadedTest>, Failure> {
+pub(super) fn load_all(paths: &[PathBuf], format: OutputFormat) -> Result<Vec<LoadedTest>, Failure> {
     let mut test_paths: Vec<PathBuf> = Vec::new();
     for path in paths {
         let test_path = if is_test_file(path) { path.clone() } else { path.with_extension(&EXTENSION[1..]) };
@@ -42,25 +43,31 @@ pub(super) fn load_all(paths: &[PathBuf]) -> Result<Vec<LoadedTest>, Failure> {
         }
     }
     let mut tests = Vec::new();
-    let mut invalid = 0;
+    let (mut invalid, mut errors) = (0, Vec::new());
     for path in &test_paths {
         match load(path) {
             Ok(test) => tests.push(test),
-            Err(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => {
-                failure.print();
-                invalid += 1;
-            }
-            Err(LoadError::Invalid(report)) => {
-                crate::stderr::note(&report.render(Colour::Always));
+            Err(error) => {
+                match &error {
+                    LoadError::Invalid(report) if format == OutputFormat::Text => {
+                        crate::stderr::note(&report.render(Colour::Always));
+                    }
+                    LoadError::Unreadable(failure) | LoadError::Calls(failure) => {
+                        failure.report(format);
+                    }
+                    LoadError::Invalid(_) => {}
+                }
+                errors.extend(error.failure().file_errors());
                 invalid += 1;
             }
         }
     }
     match (invalid, test_paths.len()) {
         (0, _) => Ok(tests),
-        (1, 1) => Err(Failure::InvalidFiles { message: None }),
+        (1, 1) => Err(Failure::InvalidFiles { message: None, errors }),
         (_, all) => Err(Failure::InvalidFiles {
             message: Some(format!("{invalid} of {all} files are invalid; no case was run")),
+            errors,
         }),
     }
 }

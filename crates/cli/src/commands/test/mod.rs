@@ -55,7 +55,7 @@ Exit codes: 0 all cases passed, 1 a case failed, 2 a file is invalid.";
 pub(crate) fn execute(global: &GlobalOptions, args: &TestArgs) -> Result<(), Failure> {
     // The engines of the cases are ended on purpose.
     logging::start("off", LogFormat::Text);
-    let tests = load_all(&args.files)?;
+    let tests = load_all(&args.files, global.output)?;
     let mut cases = Vec::new();
     for test in &tests {
         for case in &test.file.cases {

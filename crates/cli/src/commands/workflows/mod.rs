@@ -5,10 +5,13 @@ mod list;
 mod show;
 
 use clap::{Args, Subcommand};
+use windlass_engine::store::Registration;
+use windlass_views::{ChangedWorkflow, RegistrationView};
 
-use crate::arguments::GlobalOptions;
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::database::Database;
 use crate::error::Failure;
+use crate::output::Output;
 use crate::{find, stderr};
 
 /// List, show, pause or deactivate registered workflows
@@ -67,6 +70,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkflowsArgs) -> Result<()
 fn remove(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let registration = find::workflow(&database, name)?;
+    let view = view(&database, &registration)?;
     database.ask(|store| store.registrations().remove(name))?;
     stderr::note(&format!(
         "workflow `{name}` is inactive; its {} and its runs are kept, and unfinished runs continue",
@@ -79,7 +83,7 @@ fn remove(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     if let Some(file) = registration.file.filter(|file| std::path::Path::new(file).exists()) {
         stderr::note(&format!("`{}` registers it again", database.hint(&format!("apply {file}"))));
     }
-    Ok(())
+    print_change(global, view, true)
 }
 
 fn pause(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
@@ -92,7 +96,7 @@ fn pause(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
         }
         false => format!("workflow `{name}` was already paused"),
     });
-    Ok(())
+    print_change(global, view(&database, &find::workflow(&database, name)?)?, changed)
 }
 
 fn resume(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
@@ -103,5 +107,19 @@ fn resume(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
         true => format!("workflow `{name}` is no longer paused: its schedules start runs again"),
         false => format!("workflow `{name}` was not paused"),
     });
-    Ok(())
+    print_change(global, view(&database, &find::workflow(&database, name)?)?, changed)
+}
+
+fn view(database: &Database, registration: &Registration) -> Result<RegistrationView, Failure> {
+    let schedules = database.ask(|store| store.schedules().list())?;
+    let triggers = database.ask(|store| store.registrations().triggers())?;
+    Ok(list::view(registration, &schedules, &triggers))
+}
+
+/// Prints the workflow for programs. `changed`: it was not like this before.
+fn print_change(global: &GlobalOptions, workflow: RegistrationView, changed: bool) -> Result<(), Failure> {
+    if global.output == OutputFormat::Text {
+        return Ok(());
+    }
+    Output { format: global.output }.object(&ChangedWorkflow { workflow, changed }, |_| String::new())
 }

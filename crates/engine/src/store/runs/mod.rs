@@ -1,8 +1,8 @@
 //! Reading runs.
 
 use crate::status::{JobStatus, RunSource, RunStatus, StopReason};
-use crate::store::Runs;
 use crate::store::registrations::versions::definition;
+use crate::store::{Job, Runs};
 use crate::values::RunEnd;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fragment, Row, all, first, one};
@@ -80,6 +80,7 @@ pub struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JobCounts {
     counts: [i64; JobStatus::ALL.len()],
+    allowed_failures: i64,
 }
 
 impl JobCounts {
@@ -93,6 +94,23 @@ impl JobCounts {
     #[must_use]
     pub fn total(&self) -> i64 {
         self.counts.iter().sum()
+    }
+
+    /// FAILED jobs whose failure does not matter to the run.
+    #[must_use]
+    pub fn allowed_failures(&self) -> i64 {
+        self.allowed_failures
+    }
+
+    /// Counts a job.
+    pub fn add_job(&mut self, job: &Job) {
+        self.add(job.status, 1);
+        self.add_allowed_failures(i64::from(job.status == JobStatus::Failed && job.allow_failure));
+    }
+
+    /// Notes how many of the FAILED jobs that were counted do not matter to the run.
+    fn add_allowed_failures(&mut self, count: i64) {
+        self.allowed_failures += count;
     }
 
     /// Counts jobs in a state.
@@ -208,10 +226,12 @@ impl Runs<'_> {
         self.store.read(|connection| {
             let mut counts = JobCounts::default();
             connection.query(
-                "SELECT status, count(*) FROM jobs WHERE run_id = $1 GROUP BY status",
+                "SELECT status, count(*), sum(CASE WHEN status = 'FAILED' AND allow_failure = 1 THEN 1 ELSE 0 END)
+                 FROM jobs WHERE run_id = $1 GROUP BY status",
                 &[run_id.into()],
                 &mut |row| {
                     counts.add(row.parsed(0, JobStatus::parse)?, row.integer(1)?);
+                    counts.add_allowed_failures(row.integer(2)?);
                     Ok(())
                 },
             )?;
