@@ -107,7 +107,10 @@ fn keep_events_ms(table: &mut Table<'_, '_>) -> Option<i64> {
 fn program(table: &mut Table<'_, '_>, folder: &Path) -> Option<String> {
     table.parsed("program", |text| match text {
         "" => Err("it is empty".to_owned()),
-        path if path.contains('/') => Ok(folder.join(path).to_string_lossy().into_owned()),
+        // It is started in the folders of jobs.
+        path if path.contains('/') => std::path::absolute(folder.join(path))
+            .map(|path| path.to_string_lossy().into_owned())
+            .map_err(|error| format!("it can't be resolved: {error}")),
         name => Ok(name.to_owned()),
     })
 }

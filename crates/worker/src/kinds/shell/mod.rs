@@ -193,6 +193,11 @@ fn outcome_of_process(attempt: &Attempt, payload: &Payload, output_file: &Path, 
         output::discard(output_file);
         Ok(None)
     };
+    // The client of a container that gets a signal before the container has started may exit with 0.
+    if let (Some(_container), Some(stopped), true) = (&payload.container, &watched.stopped, status.success())
+    {
+        return failed(format!("{stopped}; the container program ended with exit code 0"));
+    }
     conclude(attempt, ProcessEnd { status, stopped: watched.stopped }, output)
 }
 
