@@ -191,9 +191,9 @@ fn a_search_among_runs_stops_and_goes_on() {
 fn jobs() -> Bench {
     let bench = Bench::new();
     let raw = bench.raw();
-    raw.execute("INSERT INTO runs (id, workflow) VALUES (1, 'w'), (2, 'w'), (3, 'w')");
+    raw.execute("INSERT INTO runs (id, workflow, params) VALUES (1, 'w', '{}'), (2, 'w', '{\"a\":1}'), (3, 'v', '{\"a\":\"x\"}')");
     raw.execute(concat!(
-        "INSERT INTO jobs (run_id, name, kind, queue, status, worker_id, concurrency_key, last_error, payload, waits_for) ",
+        "INSERT INTO jobs (run_id, name, kind, queue, status, worker_id, concurrency_key, last_error, payload, waits_for, created_at) ",
         numbers!("300"),
         " SELECT CASE WHEN n % 5 < 3 THEN n % 5 + 1 END, CASE WHEN n % 5 < 3 THEN 'job ' || (n / 10) END,
                  CASE n % 3 WHEN 0 THEN 'shell' ELSE 'mail' END, CASE n % 4 WHEN 0 THEN 'q0' ELSE 'q1' END,
@@ -201,7 +201,7 @@ fn jobs() -> Bench {
                              WHEN 4 THEN 'FAILED' WHEN 5 THEN 'SKIPPED' WHEN 6 THEN 'CANCELLED' WHEN 7 THEN 'BLOCKED'
                              ELSE 'SUCCESSFUL' END,
                  1, CASE n % 11 WHEN 3 THEN 'key' END,
-                 CASE n % 11 WHEN 4 THEN 'Exit Code ' || n WHEN 5 THEN '100% of a_b' END, '{}', CASE n % 11 WHEN 3 THEN 'slot' END
+                 CASE n % 11 WHEN 4 THEN 'Exit Code ' || n WHEN 5 THEN '100% of a_b' END, '{}', CASE n % 11 WHEN 3 THEN 'slot' END, n * 10000
           FROM numbers
           WHERE n % 5 >= 3 OR n % 10 < 5"
     ));
@@ -217,6 +217,13 @@ fn takes_job(filter: &JobFilter, job: &Job) -> bool {
         && is(&filter.kind, Some(&job.kind))
         && is(&filter.name, job.name.as_deref())
         && filter.run_id.is_none_or(|run_id| job.run_id == Some(run_id))
+        && filter.created.from_ms.is_none_or(|from| job.created_at >= from)
+        && filter.created.until_ms.is_none_or(|until| job.created_at < until)
+        && filter
+            .workflow
+            .as_deref()
+            .is_none_or(|workflow| matches!((workflow, job.run_id), ("w", Some(1 | 2)) | ("v", Some(3))))
+        && filter.param.as_ref().is_none_or(|param| param.value == "1" && job.run_id == Some(2))
         && filter.error.as_ref().is_none_or(|text| {
             job.last_error.as_ref().is_some_and(|error| error.to_lowercase().contains(&text.to_lowercase()))
         })
@@ -240,6 +247,18 @@ fn random_job_filter(random: &Random) -> JobFilter {
         run_id: maybe(random, &[Some(1), Some(2), Some(9), None]).flatten(),
         name: text(&["job 3", "none"]),
         error: text(&["exit code 1", "0% of A_", "%", "none"]),
+        created: maybe(
+            random,
+            &[TimeRange {
+                from_ms: maybe_between(random, 3_000_000),
+                until_ms: maybe_between(random, 3_000_000),
+            }],
+        )
+        .unwrap_or_default(),
+        workflow: maybe(random, &[None, None, Some("w"), Some("v")]).flatten().map(str::to_owned),
+        param: maybe(random, &[None, None, None, Some("1"), Some("2")])
+            .flatten()
+            .map(|value| ParamFilter { name: "a".to_owned(), value: value.to_owned() }),
         cursor: Cursor {
             before: maybe_between(random, 200),
             after: maybe_between(random, 200),
@@ -255,7 +274,7 @@ fn each_filter_of_jobs_finds_what_a_comparison_finds() {
     assert!(all.rows.len() > 150 && all.next.is_none());
     let random = Random::from_seed(8);
     let mut matches = 0;
-    for _filter in 0..600 {
+    for _filter in 0..1_200 {
         let mut filter = random_job_filter(&random);
         let expected: Vec<i64> =
             all.rows.iter().filter(|job| takes_job(&filter, job)).map(|job| job.id).collect();

@@ -12,7 +12,7 @@ mod show;
 mod work;
 
 pub(crate) use database_address::{DatabaseAddress, DatabaseArgument};
-pub(crate) use durations_and_instants::{parse_duration, parse_instant};
+pub(crate) use durations_and_instants::{parse_duration, parse_instant, parse_since};
 pub(crate) use global::{
     ColorMode, ConfiguredOptions, Durability, GlobalOptions, MAX_LEASE, MIN_LEASE, OutputFormat,
 };

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use windlass_engine::JobStatus;
-use windlass_engine::store::{Job, JobFilter};
+use windlass_engine::store::{Job, JobFilter, ParamFilter, TimeRange};
 use windlass_views::JobView;
 
-use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, filters, parse_job_id};
+use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, filters, parse_job_id, parse_since};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
@@ -18,9 +18,21 @@ use crate::{find, pages, stderr};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct JobsArgs {
-    /// Only jobs in this state
-    #[arg(long, value_name = "STATUS", value_parser = filters::parse_job_status)]
-    status: Option<JobStatus>,
+    /// Only jobs in these states; may be given many times, or with commas
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = filters::parse_job_status)]
+    status: Vec<JobStatus>,
+
+    /// Only jobs accepted since then: 10m, 2h, today, 2026-11-20, "2026-11-20 09:00"
+    #[arg(long, value_name = "AGO|TIME", value_parser = parse_since)]
+    since: Option<i64>,
+
+    /// Only jobs of runs of this workflow
+    #[arg(long, value_name = "NAME")]
+    workflow: Option<String>,
+
+    /// Only jobs of runs with this value of a parameter
+    #[arg(short, long, value_name = "NAME=VALUE", value_parser = filters::parse_param)]
+    param: Option<ParamFilter>,
 
     /// Only jobs of this queue
     #[arg(long, value_name = "NAME")]
@@ -41,7 +53,8 @@ pub(crate) struct JobsArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass jobs --status failed
+  windlass jobs --status failed,cancelled --since 2h
+  windlass jobs --workflow nightly -p day=2026-11-20
   windlass jobs --run 3 -n 100
   windlass jobs --before j421           # the page after job 421
   windlass jobs --queue mail --status pending -o jsonl";
@@ -54,7 +67,10 @@ pub(crate) fn execute(global: &GlobalOptions, args: JobsArgs) -> Result<(), Fail
     let database = Database::existing(global)?;
     let run = args.run.as_ref().map(|address| find::named_run(&database, address)).transpose()?;
     let filter = JobFilter {
-        statuses: args.status.into_iter().collect(),
+        statuses: args.status,
+        created: TimeRange { from_ms: args.since, until_ms: None },
+        workflow: args.workflow,
+        param: args.param,
         queue: args.queue,
         run_id: run.map(|run| run.id),
         ..JobFilter::default()

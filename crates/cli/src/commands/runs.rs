@@ -2,10 +2,10 @@
 
 use clap::Args;
 use windlass_engine::RunStatus;
-use windlass_engine::store::{Run, RunFilter};
+use windlass_engine::store::{ParamFilter, Run, RunFilter, TimeRange};
 use windlass_views::RunView;
 
-use crate::arguments::{GlobalOptions, OutputFormat, filters, parse_run_id};
+use crate::arguments::{GlobalOptions, OutputFormat, filters, parse_run_id, parse_since};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
@@ -18,13 +18,21 @@ use crate::{pages, stderr};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunsArgs {
-    /// Only runs in this state
-    #[arg(long, value_name = "STATUS", value_parser = filters::parse_run_status)]
-    status: Option<RunStatus>,
+    /// Only runs in these states; may be given many times, or with commas
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = filters::parse_run_status)]
+    status: Vec<RunStatus>,
 
     /// Only runs of this workflow
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
+
+    /// Only runs accepted since then: 10m, 2h, today, 2026-11-20, "2026-11-20 09:00"
+    #[arg(long, value_name = "AGO|TIME", value_parser = parse_since)]
+    since: Option<i64>,
+
+    /// Only runs with this value of a parameter
+    #[arg(short, long, value_name = "NAME=VALUE", value_parser = filters::parse_param)]
+    param: Option<ParamFilter>,
 
     /// Only runs whose workflow has this tag
     #[arg(long, value_name = "TAG", conflicts_with = "children")]
@@ -46,7 +54,8 @@ pub(crate) struct RunsArgs {
 const EXAMPLES: &str = "\
 Examples:
   windlass runs
-  windlass runs --status failed --limit 5
+  windlass runs --status failed,cancelled --since 2h
+  windlass runs --workflow nightly -p day=2026-11-20
   windlass runs --tag etl
   windlass runs --before 81             # the page after run 81
   windlass runs --workflow nightly -o json";
@@ -55,7 +64,9 @@ Examples:
 pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let filter = RunFilter {
-        statuses: args.status.into_iter().collect(),
+        statuses: args.status,
+        created: TimeRange { from_ms: args.since, until_ms: None },
+        param: args.param,
         workflow: args.workflow,
         tag: args.tag,
         children: args.children,

@@ -179,3 +179,24 @@ fn a_job_alone_is_printed_as_it_is_named() {
     bench.windlass(&["why", id.trim()]).code(0).says(&["job j1 is PENDING"]);
     assert_eq!(bench.json(&["enqueue", "shell", "--payload", r#"{"run": "true"}"#])["job_id"], 2);
 }
+
+#[test]
+fn lists_have_the_same_filters() {
+    let bench = bench_with_three_runs();
+    let ids = |verb: &str, arguments: &[&str]| -> Vec<i64> {
+        let rows = bench.json(&[&[verb], arguments].concat());
+        rows.as_array().unwrap().iter().map(|row| row["run_id"].as_i64().unwrap()).collect()
+    };
+    assert_eq!(ids("runs", &["--status", "failed", "--status", "successful"]), [3, 2, 1]);
+    assert_eq!(ids("runs", &["--status", "failed,cancelled"]), [2]);
+    assert_eq!(ids("runs", &["--workflow", "good", "-p", "day=2026-11-21"]), [3]);
+    assert_eq!(ids("runs", &["--since", "1h", "-n", "2"]), [3, 2]);
+    assert_eq!(ids("runs", &["--since", "2000-01-01"]), [3, 2, 1]);
+    assert_eq!(ids("runs", &["--since", "2100-01-01"]), [0; 0]);
+    assert_eq!(ids("jobs", &["--status", "failed,skipped", "--since", "1h"]), [2, 2]);
+    assert_eq!(ids("jobs", &["--workflow", "bad"]), [2, 2, 2]);
+    assert_eq!(ids("jobs", &["--param", "day=2026-11-21"]), [3, 3]);
+    assert_eq!(ids("jobs", &["--since", "2100-01-01"]), [0; 0]);
+    bench.windlass(&["runs", "--since", "soon"]).fails(2, &["10m or 2h", "today"]);
+    bench.windlass(&["jobs", "-p", "day"]).fails(2, &["NAME=VALUE"]);
+}

@@ -1,6 +1,7 @@
 //! The store: all SQL of Windlass, one file a noun. A transition is a guarded UPDATE. If it changes no row, that is a
 //! conflict, and the caller gets it as an error.
 
+mod accepted;
 mod apply;
 mod artifacts;
 mod cancel;
@@ -40,6 +41,7 @@ use windlass_workflow::Workflow;
 
 use crate::files::RunFiles;
 
+pub use accepted::TimeRange;
 pub use apply::Applied;
 pub use artifacts::{Artifact, KeptArtifact};
 pub use cancel::{Cancellation, Urgency};
@@ -85,7 +87,7 @@ pub use registrations::{NewRegistration, RegisteredVersion, Registration, Regist
 pub use restore::Restored;
 pub(crate) use runs::RUN_COLUMNS;
 pub use runs::children::ChildRun;
-pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy, TimeRange};
+pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy};
 pub(crate) use runs::list::{RUN_COMPARISONS, RUN_FILTER, RUN_SUMMARY};
 pub(crate) use runs::retry::AS_BEFORE_ITS_FIRST_ATTEMPT;
 pub use runs::retry::RetrySelection;

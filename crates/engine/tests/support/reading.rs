@@ -68,6 +68,9 @@ pub fn indexed_jobs() -> Vec<JobFilter> {
         JobFilter { statuses: vec![JobStatus::Failed], ..newest() },
         JobFilter { statuses: vec![JobStatus::Pending, JobStatus::Running], ..newest() },
         JobFilter { statuses: vec![JobStatus::Scheduled, JobStatus::Waiting], ..newest() },
+        JobFilter { created: TimeRange { from_ms: Some(59_000_000), until_ms: None }, ..newest() },
+        JobFilter { run_id: Some(500), workflow: Some("often".to_owned()), ..newest() },
+        JobFilter { statuses: vec![JobStatus::Pending], workflow: Some("none".to_owned()), ..newest() },
     ]
 }
 
@@ -106,6 +109,12 @@ pub fn read_to_a_bound(store: &Store) {
     for filter in [
         JobFilter { error: Some(text.clone()), ..JobFilter::newest(20) },
         JobFilter { statuses: vec![JobStatus::Failed], error: Some(text.clone()), ..JobFilter::newest(20) },
+        JobFilter { workflow: Some(text.clone()), ..JobFilter::newest(20) },
+        JobFilter {
+            param: Some(ParamFilter { name: "day".to_owned(), value: text.clone() }),
+            created: TimeRange { from_ms: Some(1), until_ms: Some(40_000_000) },
+            ..JobFilter::newest(20)
+        },
         JobFilter { statuses: vec![JobStatus::Skipped], queue: Some(text), ..JobFilter::newest(20) },
     ] {
         assert!(store.jobs().list(&filter).unwrap().rows.is_empty());

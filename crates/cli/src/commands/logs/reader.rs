@@ -7,7 +7,7 @@ use windlass_views::LogView;
 
 use crate::database::Database;
 use crate::error::Failure;
-use crate::text::style::{CYAN, DIM, YELLOW, paint, printable};
+use crate::text::style::{CYAN, DIM, YELLOW, coloured, paint, printable};
 
 /// How many lines one page has.
 const PAGE_LINES: i64 = 1_000;
@@ -95,10 +95,9 @@ impl Page {
                     text.push_str(&format!("{}{heading}\n", self.prefix));
                 }
             }
-            let words = printable(&line.text);
             let words = match line.stream {
-                LogStream::Stdout | LogStream::Stderr => words.into_owned(),
-                LogStream::Engine => paint(YELLOW, format!("[windlass] {words}")),
+                LogStream::Stdout | LogStream::Stderr => coloured(&line.text).into_owned(),
+                LogStream::Engine => paint(YELLOW, format!("[windlass] {}", printable(&line.text))),
             };
             text.push_str(&format!("{}{words}\n", self.prefix));
         }

@@ -4,9 +4,11 @@
 //! run, or the indexes of states that few jobs are in, or the jobs in the order of ids.
 
 use crate::status::JobStatus;
+use crate::store::accepted::{ListedTable, TimeRange, ids_accepted_in};
 use crate::store::jobs::{Job, read_job};
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
 use crate::store::round_trip::{PlainQuery, rows_of_each};
+use crate::store::runs::list::{ParamFilter, param_fragments};
 use crate::store::{Jobs, json_ids, json_list};
 use windlass_db::error::Result;
 use windlass_db::{Connection, Fragment, Row, Value, all, one};
@@ -72,6 +74,13 @@ pub struct JobFilter {
     pub run_id: Option<i64>,
     /// With this name in their runs.
     pub name: Option<String>,
+    /// Accepted in this time. The jobs are found by ids, which grow with time. So jobs that were accepted while a clock was
+    /// wrong by more than a minute may be missing.
+    pub created: TimeRange,
+    /// Of runs of this workflow.
+    pub workflow: Option<String>,
+    /// Of runs with this value of a param.
+    pub param: Option<ParamFilter>,
     /// With this text in the last error. The case of ASCII letters does not matter.
     pub error: Option<String>,
     /// Which part of the list.
@@ -99,14 +108,24 @@ pub(crate) const JOB_SUMMARY: Fragment = Fragment {
           started_at, finished_at",
 };
 
-/// The conditions of a [`JobFilter`] that are compared job by job, with parameters 4 to 8.
+/// The conditions of a [`JobFilter`] that are compared job by job, with parameters 4 to 14. OFFSET 0 keeps
+/// PostgreSQL from joining in another order, in which it would read all runs.
 pub(crate) const JOB_FILTER: Fragment = Fragment {
     name: "job_filter",
     sql: "(CAST($4 AS TEXT) IS NULL OR status IN (SELECT value FROM {texts $4} AS statuses))
           AND (CAST($5 AS TEXT) IS NULL OR queue = $5)
           AND (CAST($6 AS TEXT) IS NULL OR kind = $6)
           AND (CAST($7 AS TEXT) IS NULL OR name = $7)
-          AND (CAST($8 AS TEXT) IS NULL OR replace(lower(last_error), $8, '') <> lower(last_error))",
+          AND (CAST($8 AS TEXT) IS NULL OR replace(lower(last_error), $8, '') <> lower(last_error))
+          AND (CAST($9 AS {integer}) IS NULL OR created_at >= $9)
+          AND (CAST($10 AS {integer}) IS NULL OR created_at < $10)
+          AND (CAST($11 AS TEXT) IS NULL AND CAST($12 AS TEXT) IS NULL
+               OR EXISTS (SELECT 1 FROM runs
+                          WHERE runs.id = jobs.run_id AND (CAST($11 AS TEXT) IS NULL OR runs.workflow = $11)
+                            AND (CAST($12 AS TEXT) IS NULL OR replace(runs.params, $12, '') <> runs.params
+                                 OR replace(runs.params, $13, '') <> runs.params
+                                 OR replace(runs.params, $14, '') <> runs.params)
+                          LIMIT 1 OFFSET 0))",
 };
 
 const PAGE_BY_ID: &str = "SELECT {job_summary} FROM jobs
@@ -114,7 +133,7 @@ const PAGE_BY_ID: &str = "SELECT {job_summary} FROM jobs
 /// The ids are found first, so that only the rows of the page are read. The plus signs keep both databases from reading in
 /// the order of ids, so that they use the index that the condition is for. The pages by state are written in the same way.
 const PAGE_OF_RUN: &str = "SELECT {job_summary}
-             FROM (SELECT id AS found_id FROM jobs WHERE run_id = $9
+             FROM (SELECT id AS found_id FROM jobs WHERE run_id = $15
                      AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
              JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3";
 
@@ -203,7 +222,9 @@ fn list(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Page<JobS
         // Each page has the condition of its state.
         AccessPath::Id | AccessPath::Run(_) | AccessPath::Statuses(_) => None,
     };
-    let mut ids = filter.cursor.ids();
+    let fragments = filter.param.as_ref().map(param_fragments).transpose()?;
+    let mut ids =
+        filter.cursor.ids().intersect(ids_accepted_in(connection, ListedTable::Jobs, filter.created)?);
     let floor = match &path {
         AccessPath::Id if filter.compares_rows() => lowest_id_searched(connection, ids)?,
         AccessPath::Id | AccessPath::Run(_) | AccessPath::Statuses(_) => None,
@@ -218,7 +239,15 @@ fn list(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Page<JobS
         (&filter.kind).into(),
         (&filter.name).into(),
         (&error).into(),
+        filter.created.from_ms.into(),
+        filter.created.until_ms.into(),
+        (&filter.workflow).into(),
     ];
+    let fragments = match &fragments {
+        Some(fragments) => fragments.each_ref().map(|fragment| Value::from(fragment.as_str())),
+        None => [Value::Null; 3],
+    };
+    let common = [common, fragments.to_vec()].concat();
     let queries: Vec<PlainQuery<'_>> = match path {
         AccessPath::Id => vec![(PAGE_BY_ID, common)],
         AccessPath::Run(run_id) => vec![(PAGE_OF_RUN, [common, vec![run_id.into()]].concat())],

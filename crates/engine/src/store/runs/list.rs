@@ -8,17 +8,15 @@
 use serde_json::Value as Json;
 
 use crate::status::{RunSource, RunStatus, StopReason};
+use crate::store::accepted::{ListedTable, TimeRange, ids_accepted_in};
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
 use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::runs::{Run, read_run};
 use crate::store::{Runs, json_ids};
 use windlass_db::error::Result;
-use windlass_db::{Connection, Fragment, Row, Value, all, first, one};
+use windlass_db::{Connection, Fragment, Row, Value, all, first};
 
 const LIST: &str = "list runs";
-/// How much the clocks of two processes may differ, in milliseconds. Ids are only roughly in the order of time, so a search
-/// by time begins this much earlier and ends this much later.
-const CLOCKS_DIFFER_MAX_MS: i64 = 60_000;
 
 /// A run in a list: without its params, its environment and its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,15 +49,6 @@ pub struct RunSummary {
     pub scheduled_for: Option<i64>,
     /// Why a schedule started it. `None` if it was submitted.
     pub source: Option<RunSource>,
-}
-
-/// A range of instants, in milliseconds since the Unix epoch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TimeRange {
-    /// The first instant.
-    pub from_ms: Option<i64>,
-    /// The first instant after the range.
-    pub until_ms: Option<i64>,
 }
 
 /// The value of a param that runs must have.
@@ -345,7 +334,8 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
         (workflow, _) => workflow.clone(),
     };
     let paths = access_paths(filter, workflow.as_deref());
-    let mut ids = filter.cursor.ids().intersect(ids_accepted_in(connection, filter.created)?);
+    let mut ids =
+        filter.cursor.ids().intersect(ids_accepted_in(connection, ListedTable::Runs, filter.created)?);
     let searched: Vec<&AccessPath<'_>> =
         paths.iter().filter(|path| filter.compares_rows() || path.compares_rows()).collect();
     let floor = if filter.run_key.is_none() { lowest_id_searched(connection, &searched, ids)? } else { None };
@@ -437,42 +427,9 @@ fn lowest_id_searched(
     Ok(floors.into_iter().flatten().max())
 }
 
-/// A range of ids with all runs that were accepted in this time, and a few more.
-fn ids_accepted_in(connection: &mut dyn Connection, created: TimeRange) -> Result<IdRange> {
-    let from = match created.from_ms {
-        Some(from_ms) => first_id_at(connection, from_ms.saturating_sub(CLOCKS_DIFFER_MAX_MS))?,
-        None => i64::MIN,
-    };
-    let below = match created.until_ms {
-        Some(until_ms) => first_id_at(connection, until_ms.saturating_add(CLOCKS_DIFFER_MAX_MS))?,
-        None => i64::MAX,
-    };
-    Ok(IdRange { from, below })
-}
-
-/// The id of the first run that was accepted at an instant or later, found by binary search. An index by time would slow
-/// each submission down, and would not give the runs in the order of ids.
-fn first_id_at(connection: &mut dyn Connection, at_ms: i64) -> Result<i64> {
-    one(
-        connection,
-        "WITH RECURSIVE halves (low, high) AS (
-             SELECT coalesce((SELECT min(id) FROM runs), 0), coalesce((SELECT max(id) FROM runs), 0) + 1
-             UNION ALL
-             SELECT CASE WHEN (SELECT created_at FROM runs WHERE id >= low + (high - low) / 2
-                               ORDER BY id LIMIT 1) < $1 THEN low + (high - low) / 2 + 1 ELSE low END,
-                    CASE WHEN (SELECT created_at FROM runs WHERE id >= low + (high - low) / 2
-                               ORDER BY id LIMIT 1) < $1 THEN high ELSE low + (high - low) / 2 END
-             FROM halves WHERE low < high
-         )
-         SELECT min(high) FROM halves",
-        &[at_ms.into()],
-        |row| row.integer(0),
-    )
-}
-
 /// The stored params have the value exactly if they contain one of these texts: the value as a string, and as another
 /// scalar before a further param or at the end. Quotes in strings are escaped, so no other params contain them.
-fn param_fragments(param: &ParamFilter) -> Result<[String; 3]> {
+pub(in crate::store) fn param_fragments(param: &ParamFilter) -> Result<[String; 3]> {
     let ParamFilter { name, value } = param;
     search_text(LIST, name)?;
     search_text(LIST, value)?;

@@ -1,0 +1,74 @@
+//! The ids of the runs and jobs that were accepted in a range of time.
+
+use crate::store::page::IdRange;
+use windlass_db::error::Result;
+use windlass_db::{Connection, one};
+
+/// How much the clocks of two processes may differ, in milliseconds. Ids are only roughly in the order of time, so a search
+/// by time begins this much earlier and ends this much later.
+const CLOCKS_DIFFER_MAX_MS: i64 = 60_000;
+
+/// A range of instants, in milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first instant.
+    pub from_ms: Option<i64>,
+    /// The first instant after the range.
+    pub until_ms: Option<i64>,
+}
+
+/// A table that is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum ListedTable {
+    Runs,
+    Jobs,
+}
+
+/// A range of ids with all rows that were accepted in this time, and a few more.
+pub(in crate::store) fn ids_accepted_in(
+    connection: &mut dyn Connection,
+    table: ListedTable,
+    created: TimeRange,
+) -> Result<IdRange> {
+    let from = match created.from_ms {
+        Some(from_ms) => first_id_at(connection, table, from_ms.saturating_sub(CLOCKS_DIFFER_MAX_MS))?,
+        None => i64::MIN,
+    };
+    let below = match created.until_ms {
+        Some(until_ms) => first_id_at(connection, table, until_ms.saturating_add(CLOCKS_DIFFER_MAX_MS))?,
+        None => i64::MAX,
+    };
+    Ok(IdRange { from, below })
+}
+
+/// The id of the first row that was accepted at an instant or later, found by binary search. An index by time would slow
+/// each submission down, and would not give the rows in the order of ids.
+fn first_id_at(connection: &mut dyn Connection, table: ListedTable, at_ms: i64) -> Result<i64> {
+    let sql = match table {
+        ListedTable::Runs => {
+            "WITH RECURSIVE halves (low, high) AS (
+                 SELECT coalesce((SELECT min(id) FROM runs), 0), coalesce((SELECT max(id) FROM runs), 0) + 1
+                 UNION ALL
+                 SELECT CASE WHEN (SELECT created_at FROM runs WHERE id >= low + (high - low) / 2
+                                   ORDER BY id LIMIT 1) < $1 THEN low + (high - low) / 2 + 1 ELSE low END,
+                        CASE WHEN (SELECT created_at FROM runs WHERE id >= low + (high - low) / 2
+                                   ORDER BY id LIMIT 1) < $1 THEN high ELSE low + (high - low) / 2 END
+                 FROM halves WHERE low < high
+             )
+             SELECT min(high) FROM halves"
+        }
+        ListedTable::Jobs => {
+            "WITH RECURSIVE halves (low, high) AS (
+                 SELECT coalesce((SELECT min(id) FROM jobs), 0), coalesce((SELECT max(id) FROM jobs), 0) + 1
+                 UNION ALL
+                 SELECT CASE WHEN (SELECT created_at FROM jobs WHERE id >= low + (high - low) / 2
+                                   ORDER BY id LIMIT 1) < $1 THEN low + (high - low) / 2 + 1 ELSE low END,
+                        CASE WHEN (SELECT created_at FROM jobs WHERE id >= low + (high - low) / 2
+                                   ORDER BY id LIMIT 1) < $1 THEN high ELSE low + (high - low) / 2 END
+                 FROM halves WHERE low < high
+             )
+             SELECT min(high) FROM halves"
+        }
+    };
+    one(connection, sql, &[at_ms.into()], |row| row.integer(0))
+}
