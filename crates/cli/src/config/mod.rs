@@ -71,7 +71,7 @@ fn take(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         lease: duration(table, "lease", MIN_LEASE, MAX_LEASE),
         files: table.table("files", |table| table.text("dir").map(|text| folder.join(text))).flatten(),
         link_local: table.table("http", link_local),
-        container_program: table.table("container", |table| program(table, &folder)).flatten(),
+        container_program: table.table("container", |table| program(table, folder)).flatten(),
     };
     Config {
         global,
