@@ -7,6 +7,8 @@ use crate::text::style::{DIM, paint};
 
 /// The smallest width of the column that is cut.
 const MIN_SHRUNK_WIDTH: usize = 10;
+/// The smallest width of a column with names, if the table is too wide without its shrinking column.
+const MIN_NAME_WIDTH: usize = 12;
 /// Blanks between two columns.
 const GAP: usize = 2;
 
@@ -55,8 +57,8 @@ impl Table {
     /// The table for a terminal of this width, or for a pipe (`None`), where nothing is cut. Columns with only
     /// empty cells are left out.
     pub(crate) fn render(&self, width: Option<usize>) -> String {
-        let shown = self.shown_columns(width);
-        let limit = width.and_then(|width| self.shrunk_width(&shown, width));
+        let widths = self.widths(width);
+        let shown: Vec<usize> = widths.iter().map(|(index, _width)| *index).collect();
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(shown.iter().map(|index| {
@@ -64,10 +66,9 @@ impl Table {
             Cell::new(paint(DIM, title))
         }));
         for row in &self.rows {
-            table.add_row(shown.iter().map(|index| match (self.columns[*index], limit) {
-                (Column::Shrinking(_), Some(limit)) => Cell::new(truncate_str(&row[*index], limit, "…")),
-                _ => Cell::new(&row[*index]),
-            }));
+            table.add_row(
+                widths.iter().map(|(index, width)| Cell::new(truncate_str(&row[*index], *width, "…"))),
+            );
         }
         for (position, index) in shown.iter().enumerate() {
             let column = table.column_mut(position).expect("a column for each header");
@@ -102,22 +103,55 @@ impl Table {
         widths.sum::<usize>() + GAP * shown.len().saturating_sub(1)
     }
 
-    /// The width of the shrinking column, if the table is too wide.
-    fn shrunk_width(&self, shown: &[usize], width: usize) -> Option<usize> {
-        let shrinking = *shown.iter().find(|index| matches!(self.columns[**index], Column::Shrinking(_)))?;
-        let others: usize = shown
-            .iter()
-            .filter(|index| **index != shrinking)
-            .map(|index| self.column_width(*index) + GAP)
-            .sum();
-        let left = width.saturating_sub(others).max(MIN_SHRUNK_WIDTH);
-        (self.column_width(shrinking) > left).then_some(left)
+    /// The columns that are shown, and how many characters each has. If even the cut columns do not fit, the last
+    /// columns are left out.
+    fn widths(&self, width: Option<usize>) -> Vec<(usize, usize)> {
+        let shown = self.shown_columns(width);
+        let mut widths: Vec<(usize, usize)> =
+            shown.into_iter().map(|index| (index, self.column_width(index))).collect();
+        let Some(limit) = width else { return widths };
+        let is_shrinking = |index: usize| matches!(self.columns[index], Column::Shrinking(_));
+        let is_left = |index: usize| matches!(self.columns[index], Column::Left(_));
+        cut(&mut widths, limit, MIN_SHRUNK_WIDTH, is_shrinking);
+        // The first column of text has names, which may be long.
+        let name = widths.iter().map(|(index, _width)| *index).find(|index| is_left(*index));
+        cut(&mut widths, limit, MIN_NAME_WIDTH, |index| Some(index) == name);
+        while total(&widths) > limit
+            && let Some(position) =
+                widths.iter().rposition(|(index, _)| Some(*index) != name && !is_first(*index))
+        {
+            widths.remove(position);
+        }
+        // What was left out gives the others more space.
+        let spare = limit.saturating_sub(total(&widths));
+        if let Some((index, width)) = widths.iter_mut().find(|(index, _)| Some(*index) == name) {
+            *width = (*width + spare).min(self.column_width(*index));
+        }
+        widths
     }
 
     fn column_width(&self, index: usize) -> usize {
         let cells = self.rows.iter().map(|row| measure_text_width(&row[index]));
         cells.max().unwrap_or(0).max(measure_text_width(self.columns[index].title()))
     }
+}
+
+/// The width of a table with these columns.
+fn total(widths: &[(usize, usize)]) -> usize {
+    widths.iter().map(|(_index, width)| *width).sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+/// Takes what is too much from the columns, which keep at least `least`.
+fn cut(widths: &mut [(usize, usize)], limit: usize, least: usize, is_cut: impl Fn(usize) -> bool) {
+    let excess = total(widths).saturating_sub(limit);
+    for (_index, width) in widths.iter_mut().filter(|(index, _width)| is_cut(*index)) {
+        *width = width.saturating_sub(excess).max((*width).min(least));
+    }
+}
+
+/// The first column identifies the row.
+fn is_first(index: usize) -> bool {
+    index == 0
 }
 
 /// The width of the terminal, if standard output is one.
@@ -172,7 +206,28 @@ mod tests {
         table.row(["aaaaa".into(), "bbbbb".into(), "ccccc".into(), "dddddddddddddddddddd".into()]);
         assert_eq!(plain(&table, Some(40)).lines().next(), Some("A      B      C      D"));
         assert_eq!(plain(&table, Some(25)).lines().next(), Some("A      C      D"));
-        assert_eq!(plain(&table, Some(10)).lines().next(), Some("A      D"));
+        assert_eq!(plain(&table, Some(17)).lines().next(), Some("A      D"));
+        assert_eq!(plain(&table, Some(10)).lines().next(), Some("A"));
+    }
+
+    #[test]
+    fn a_table_with_long_names_fits_every_terminal() {
+        let mut table = Table::new(&[
+            Column::Right("RUN"),
+            Column::Left("WORKFLOW"),
+            Column::Left("STATUS"),
+            Column::Right("JOBS"),
+            Column::Shrinking("FILE"),
+        ]);
+        let name = "a-rather-long-name-of-a-workflow-for-the-table".to_owned();
+        table.row(["12".into(), name.clone(), paint(RED, "FAILED"), "1/2 failed".into(), name.repeat(2)]);
+        for width in [24, 40, 60, 80, 120] {
+            let text = plain(&table, Some(width));
+            assert!(text.lines().all(|line| measure_text_width(line) <= width), "{width}:\n{text}");
+            assert!(text.contains("12  a-rather-"), "{text}");
+        }
+        assert!(plain(&table, Some(60)).contains("FAILED"), "{}", plain(&table, Some(60)));
+        assert!(plain(&table, None).contains(&name.repeat(2)));
     }
 
     #[test]

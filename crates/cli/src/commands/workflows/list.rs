@@ -54,10 +54,10 @@ pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
         Column::Left("WORKFLOW"),
         Column::Right("VERSION"),
         Column::Left("STATE"),
-        Column::Left("STARTED BY"),
+        Column::Shrinking("STARTED BY"),
         Column::Left("NEXT RUN"),
         Column::Left("CHANGED"),
-        Column::Shrinking("FILE"),
+        Column::Optional("FILE"),
     ]);
     for registration in registrations {
         let own: Vec<&Schedule> =
