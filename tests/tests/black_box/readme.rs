@@ -126,6 +126,7 @@ fn the_release_archive_is_the_same_each_time_and_its_program_runs() {
         "share/doc/windlass/docs/guide/quickstart.md",
         "share/doc/windlass/examples/workflows/chain.toml",
         "share/doc/windlass/LICENSE-MIT",
+        "share/doc/windlass/contrib/Containerfile",
     ] {
         let length = fs::metadata(target.join(file)).map(|found| found.len()).unwrap_or_default();
         assert!(length > 0, "{file} is missing or empty");
