@@ -11,6 +11,7 @@ pub mod process;
 pub mod random;
 pub mod shortage;
 pub mod steps;
+pub mod terminal_text;
 pub mod wake_ups;
 
 pub use clock::Clock;

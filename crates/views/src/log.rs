@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_engine::store::LogLine;
+use windlass_system::terminal_text;
 
 use crate::time::Instant;
 
@@ -40,7 +41,8 @@ impl LogView {
             line: line.line,
             at: Instant::at(line.at),
             stream: line.stream.as_str(),
-            text: line.text,
+            // Colours are for terminals.
+            text: terminal_text::plain(&line.text).into_owned(),
         }
     }
 }

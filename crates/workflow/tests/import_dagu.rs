@@ -125,3 +125,90 @@ fn too_many_documents_are_refused() {
         dagu("flow.yaml", "# nothing\n", &options).unwrap_err().to_string().contains("the file is empty")
     );
 }
+
+/// A step with this policy, and other keys.
+fn repeating(policy: &str, more: &str) -> String {
+    format!(
+        "steps:\n  - name: a\n    command: x\n{more}    repeatPolicy:\n      {}\n",
+        policy.replace("; ", "\n      ")
+    )
+}
+
+#[test]
+fn a_repeat_policy_about_exit_codes_becomes_rounds() {
+    for (policy, parts) in [
+        (
+            "repeat: while; exitCode: [1]; intervalSec: 10; limit: 30",
+            [
+                "success_if = \"exit_code in [1, 0]\"",
+                "repeat = { until = \"not (exit_code in [1])\", every = \"10s\", max = 30 }",
+            ],
+        ),
+        (
+            "repeat: until; exit_code: [0]; interval_sec: 5; limit: 60",
+            ["success_if = \"true\"", "repeat = { until = \"exit_code == 0\", every = \"5s\", max = 60 }"],
+        ),
+        (
+            "exitCode: 75; limit: 3",
+            [
+                "success_if = \"exit_code in [75, 0]\"",
+                "repeat = { until = \"not (exit_code in [75])\", every = \"1s\", max = 3 }",
+            ],
+        ),
+    ] {
+        assert_imports(&repeating(policy, ""), &parts, &[]);
+    }
+    let while_it_runs = repeating("repeat: while; exitCode: [0]; intervalSec: 60", "");
+    let parts = [
+        "success_if = \"exit_code in [0]\"",
+        "repeat = { until = \"not (exit_code in [0])\", every = \"60s\", max = 1000000 }",
+    ];
+    assert_imports(&while_it_runs, &parts, &["it goes on for ever there"]);
+}
+
+#[test]
+fn a_repeat_policy_about_the_output_becomes_rounds() {
+    let until = "repeat: until; condition: \"${STATUS}\"; expected: \"healthy\"; intervalSec: 2; limit: 50";
+    let parts = [
+        "success_if = \"exit_code == 0 or not (output == 'healthy')\"",
+        "repeat = { until = \"output == 'healthy'\", every = \"2s\", max = 50 }",
+    ];
+    let of_status = "    output: STATUS\n";
+    assert_imports(&repeating(until, of_status), &parts, &["`limit: 50`; here the job fails"]);
+    let with_backoff = format!("{until}; backoff: 1.5; maxIntervalSec: 120");
+    let slower = ["every = \"120s\", max = 50"];
+    let left_out = ["`limit: 50`", "`backoff: 1.5`; every pause here"];
+    assert_imports(&repeating(&with_backoff, of_status), &slower, &left_out);
+    let words = "condition: $STATUS; expected: \"re:completed|failed\"; limit: 9";
+    let parts = ["until = \"'completed' in output or 'failed' in output\""];
+    assert_imports(&repeating(words, of_status), &parts, &["`limit: 9`"]);
+    let while_so = "repeat: while; condition: $STATUS; expected: running";
+    let parts =
+        ["success_if = \"exit_code == 0 or (output == 'running')\"", "until = \"not (output == 'running')\""];
+    assert_imports(&repeating(while_so, of_status), &parts, &["it goes on for ever there"]);
+}
+
+#[test]
+fn a_repeat_policy_that_means_something_else_is_left_out() {
+    for (policy, more, why) in [
+        ("repeat: true; intervalSec: 60", "", "write a schedule with `every`"),
+        ("repeat: while; exitCode: [0]; limit: 3", "", "it succeeds when it reaches its limit"),
+        ("repeat: until; exitCode: [0, 3]", "", "an exit code that is a failure"),
+        ("repeat: until; condition: test -f /tmp/x", "", "a command decides"),
+        ("repeat: until; condition: $OTHER; expected: done", "", "only the output of the step itself"),
+        (
+            "repeat: until; condition: $S; expected: \"re:^d.*\"",
+            "    output: S\n",
+            "only the output of the step",
+        ),
+        ("repeat: until; exitCode: [0]; limit: ${LIMIT}", "", "is computed"),
+        ("repeat: until; exitCode: [0]; backoff: true", "", "its pauses grow without a limit"),
+        ("repeat: until; exitCode: [0]", "    retryPolicy: {limit: 2}\n", "beside `retryPolicy`"),
+        ("repeat: until; eval: $(date); expected: x", "", "a command decides"),
+    ] {
+        let text = repeating(policy, more);
+        assert_imports(&text, &["[jobs.a]"], &[why]);
+        assert!(!import(&text).workflows[0].text.contains("\nrepeat ="), "{policy}");
+    }
+    assert_imports(&repeating("intervalSec: 60", ""), &["[jobs.a]"], &[]);
+}

@@ -25,6 +25,7 @@ mod postgres_guide;
 mod postgres_network;
 mod postgres_serve;
 mod processes;
+mod readme;
 mod recovery;
 mod repeating;
 mod resources;

@@ -12,6 +12,7 @@ use crate::arguments::GlobalOptions;
 use crate::error::Failure;
 use crate::output::Output;
 use crate::stderr;
+use crate::workflow_files::CONFIG_FILE;
 
 /// Write a first workflow file to change
 ///
@@ -21,7 +22,7 @@ use crate::stderr;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InitArgs {
     /// The name of the workflow; the file is NAME.toml in the current folder
-    #[arg(value_name = "NAME", default_value = "workflow", value_parser = parse_name)]
+    #[arg(value_name = "NAME", default_value = DEFAULT_NAME, value_parser = parse_name)]
     name: String,
 }
 
@@ -29,6 +30,8 @@ const EXAMPLES: &str = "\
 Examples:
   windlass init nightly && windlass run nightly.toml
   windlass init";
+
+const DEFAULT_NAME: &str = "workflow";
 
 /// The longest name.
 const NAME_BYTES_MAX: usize = 100;
@@ -73,13 +76,50 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 }
 
 fn parse_name(text: &str) -> Result<String, String> {
-    let is_name = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
-        && text.len() <= NAME_BYTES_MAX;
-    let text = text.strip_suffix(".toml").unwrap_or(text);
-    if is_name && !text.is_empty() {
-        Ok(text.to_owned())
-    } else {
-        Err("a name has letters, digits, `_`, `-` and `.`, and at most 100 of them".to_owned())
+    let name = text.strip_suffix(".toml").unwrap_or(text);
+    if let Some(stem) = [".yaml", ".yml", ".json"].iter().find_map(|ending| name.strip_suffix(ending)) {
+        return Err(format!("the file is written in TOML: windlass init {}", plain_name(stem)));
+    }
+    if format!("{name}.toml") == CONFIG_FILE {
+        return Err(format!("{CONFIG_FILE} is the configuration; choose another name"));
+    }
+    if name == plain_name(name) {
+        return Ok(name.to_owned());
+    }
+    let rule = format!("a name has letters, digits, `_`, `-` and `.`, and at most {NAME_BYTES_MAX} of them");
+    Err(format!("{rule}; try: windlass init {}", plain_name(name)))
+}
+
+/// The nearest name that a file and a workflow can have.
+fn plain_name(text: &str) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let last_part = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let name: String = last_part.chars().map(|c| if is_allowed(c) { c } else { '-' }).collect();
+    let name: String = name.trim_matches(['-', '.']).chars().take(NAME_BYTES_MAX).collect();
+    if name.is_empty() { DEFAULT_NAME.to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_name;
+
+    #[test]
+    fn a_wrong_name_is_refused_with_a_right_one() {
+        for (written, suggested) in [
+            ("my flow", "windlass init my-flow"),
+            ("../flows/etl", "windlass init etl"),
+            (".hidden", "windlass init hidden"),
+            ("nightly.yaml", "TOML: windlass init nightly"),
+            ("-", "windlass init workflow"),
+            ("größe", "windlass init gr--e"),
+            ("windlass", "windlass.toml is the configuration"),
+            ("windlass.toml", "windlass.toml is the configuration"),
+        ] {
+            let error = parse_name(written).expect_err(written);
+            assert!(error.ends_with(suggested) || error.starts_with(suggested), "{written}: {error}");
+        }
+        for name in ["nightly", "nightly.toml", "_a", "9x", "a.b-c"] {
+            assert_eq!(parse_name(name), Ok(name.trim_end_matches(".toml").to_owned()));
+        }
     }
 }

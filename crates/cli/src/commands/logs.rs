@@ -65,7 +65,7 @@ Examples:
   windlass logs 3                      # all jobs of run 3
   windlass logs 3 build                # one job
   windlass logs 3 build --attempt 2
-  windlass logs 3 -n 20 -t             # the last 20 lines of each job, with times
+  windlass logs 3 -n 20 -t             # the last lines of each job, with times
   windlass logs 3 --since 10m -g 'error|warn'
   windlass logs 3 -o jsonl | jq -r .text";
 
@@ -103,7 +103,12 @@ pub(crate) fn execute(global: &GlobalOptions, args: &LogsArgs) -> Result<(), Fai
 fn parse_pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "the expression is too large".to_owned(),
-        error => error.to_string(),
+        // Its last line has the reason. The others draw the expression again.
+        error => {
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            format!("it is no regular expression: {reason}")
+        }
     })
 }
 
@@ -123,7 +128,7 @@ impl LogsArgs {
 
     /// Whether lines may be left out.
     fn selects(&self) -> bool {
-        self.attempt.is_some() || self.tail.is_some() || self.since.is_some() || self.grep.is_some()
+        self.tail.is_some() || self.since.is_some() || self.grep.is_some()
     }
 }
 

@@ -3,7 +3,7 @@
 use windlass_engine::store::{LogLine, LogStream};
 
 use super::screen::{Chunk, Target};
-use crate::text::style::{CYAN, DIM, YELLOW, paint, printable};
+use crate::text::style::{CYAN, DIM, YELLOW, coloured, paint, printable};
 
 /// The widest column of names.
 const MAX_NAME_COLUMNS: usize = 30;
@@ -38,10 +38,9 @@ pub(super) fn chunks(name: &str, lines: &[LogLine], style: LineStyle) -> Vec<Chu
 
 /// One line without its name.
 pub(super) fn text(line: &LogLine) -> String {
-    let words = printable(&line.text);
     match line.stream {
-        LogStream::Stdout | LogStream::Stderr => words.into_owned(),
-        LogStream::Engine => paint(YELLOW, format!("[windlass] {words}")),
+        LogStream::Stdout | LogStream::Stderr => coloured(&line.text).into_owned(),
+        LogStream::Engine => paint(YELLOW, format!("[windlass] {}", printable(&line.text))),
     }
 }
 

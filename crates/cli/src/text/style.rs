@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style};
+use windlass_system::terminal_text;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -23,12 +24,12 @@ pub(crate) fn paint(style: Style, text: impl Display) -> String {
 /// A line from outside (output, a name, an error) without escape sequences and control characters, so that it
 /// cannot move the cursor or repaint the screen.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let clean = text.bytes().all(|byte| (0x20..0x7f).contains(&byte) || byte == b'\t');
-    if clean {
-        return Cow::Borrowed(text);
-    }
-    let stripped = anstream::adapter::strip_str(text).to_string();
-    Cow::Owned(stripped.chars().filter(|character| *character == '\t' || !character.is_control()).collect())
+    terminal_text::plain(text)
+}
+
+/// A line that a job wrote, with its colours, which end with the line.
+pub(crate) fn coloured(text: &str) -> Cow<'_, str> {
+    terminal_text::coloured(text)
 }
 
 /// The first line of a text, printable, cut to `columns` with an ellipsis.

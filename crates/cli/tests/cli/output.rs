@@ -295,3 +295,52 @@ fn a_failed_run_says_how_many_jobs_failed() {
     runs.code(0).says(&["JOBS", "SUCCESSFUL", "  2  ", "FAILED", "1/3 failed"]);
     assert!(!runs.stdout.contains("3/3"), "{runs:#?}");
 }
+
+/// A job with colours, one of which it does not end, and with codes that move the cursor.
+const RED: &str = r#"
+name = "red"
+[jobs.red]
+run = """printf '\\033[31mred\\033[0m plain\\n\\033[2J\\033[1;32mgreen\\n'; printf '\\033[35mno\\033[0m\\n' >&2; exit 3"""
+"#;
+
+#[test]
+fn colours_of_jobs_are_kept_and_end_with_their_line() {
+    let bench = Bench::new();
+    bench.write("red.toml", RED);
+    let screen = on_terminal(&bench, "run red.toml");
+    let red = "\u{1b}[31mred\u{1b}[0m plain\r\n";
+    let green = "\u{1b}[1;32mgreen\u{1b}[0m\r\n";
+    screen.code(1).says(&[red, green, "\u{1b}[35mno\u{1b}[0m\r\n"]);
+    let logs = bench.windlass(&["logs", "1", "--color", "always"]);
+    logs.code(0).says(&["\u{1b}[31mred\u{1b}[0m plain\n", "\u{1b}[1;32mgreen\u{1b}[0m\n"]);
+    for (what, arguments) in [
+        ("a pipe", ["logs", "1", "--color", "auto"]),
+        ("--color never", ["logs", "1", "--color", "never"]),
+        ("JSON", ["logs", "1", "-o", "json"]),
+        ("the error of the job", ["inspect", "1", "-o", "json"]),
+    ] {
+        let outcome = bench.windlass(&arguments);
+        let text = &outcome.code(0).stdout;
+        assert!(!text.contains('\u{1b}') && !text.contains("u001b"), "{what}: {text:?}");
+    }
+    assert_eq!(bench.json(&["inspect", "1/red"])["last_error"], "exit code 3: no");
+    assert_eq!(bench.windlass(&["run", "red.toml"]).stdout, "red plain\ngreen\n");
+}
+
+#[test]
+fn jobs_are_asked_for_colours_unless_somebody_has_decided() {
+    let bench = Bench::new();
+    let asked = |key: &str, variables: &[(&str, &str)]| {
+        let script = "run = 'echo \"${FORCE_COLOR-unset} ${CLICOLOR_FORCE-unset}\"'";
+        bench.write("colour.toml", &format!("name = 'colour'\n[jobs.a]\n{script}\n{key}\n"));
+        let mut command = bench.command();
+        command.args(["run", "colour.toml"]).envs(variables.iter().copied());
+        Running::start(command).wait().code(0).stdout.trim_end().to_owned()
+    };
+    assert_eq!(asked("", &[]), "1 1");
+    assert_eq!(asked("env = { NO_COLOR = '1' }", &[]), "unset unset");
+    assert_eq!(asked("env = { NO_COLOR = '' }", &[("NO_COLOR", "1")]), "1 1");
+    assert_eq!(asked("", &[("NO_COLOR", "1")]), "unset unset");
+    assert_eq!(asked("env = { FORCE_COLOR = '0' }", &[]), "0 unset");
+    assert_eq!(asked("output = 'text'", &[]), "unset unset", "its standard output is a value");
+}

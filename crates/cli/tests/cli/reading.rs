@@ -199,6 +199,9 @@ fn logs_select_lines() {
     let timed = lines(&["3/one", "-t"]).remove(0);
     let (time, text) = timed.rsplit_once(' ').expect("a time");
     assert!(text == "7" && time.contains(':') && time.starts_with("20"), "{timed}");
+    bench.write("red.toml", "[jobs.red]\nrun = 'printf \"\\033[31mred\\033[0m\\n\"'\n");
+    bench.windlass(&["run", "red.toml"]).code(0);
+    assert_eq!(lines(&["-g", "^red$"]), ["red"], "colours are no part of a line");
     bench.windlass(&["logs", "--grep", "("]).fails(2, &["unclosed group"]);
     bench.windlass(&["logs", "--tail", "x"]).fails(2, &["'x'"]);
 }

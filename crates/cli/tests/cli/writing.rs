@@ -21,7 +21,13 @@ fn a_first_file_is_valid_formatted_and_runs() {
     bench.windlass(&["apply", "."]).code(0);
     bench.windlass(&["run", "nightly.toml"]).code(0).tells(&["run 1 successful"]);
     bench.windlass(&["init", "nightly.toml"]).fails(2, &["nightly.toml exists already", "another name"]);
-    bench.windlass(&["init", "a/b"]).fails(2, &["letters, digits"]);
+    bench.windlass(&["init", "a/b"]).fails(2, &["letters, digits", "try: windlass init b"]);
+    // That file would be read as the configuration by every verb.
+    bench.windlass(&["init", "windlass"]).fails(2, &["is the configuration"]);
+    let serve = "windlass serve --workflows .";
+    assert!(text.contains(&format!("`{serve}`")), "{text}");
+    let words: Vec<&str> = serve.split(' ').skip(1).chain(["--check"]).collect();
+    bench.windlass(&words).code(0);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::masker::Masker;
 use windlass_engine::store::{LogLine, LogStream};
+use windlass_system::terminal_text;
 
 /// Bytes of text that are kept of one attempt, at most.
 pub const LOG_MAX_BYTES: usize = 1024 * 1024;
@@ -67,12 +68,15 @@ impl OutputLog {
 
     /// Adds a line. Returns whether no other line waited to be written.
     pub fn push(&self, at: i64, stream: LogStream, mut text: String) -> bool {
-        if let Some(Cow::Owned(masked)) = self.masker().map(|masker| masker.text(&text)) {
-            text = masked;
+        if let Some(masker) = self.masker() {
+            text = mask_with_colours(masker, text);
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if stream == LogStream::Stderr && !text.trim().is_empty() {
-            state.last_stderr = Some(text.trim().chars().take(LAST_LINE_CHARS).collect());
+        if stream == LogStream::Stderr {
+            let words = terminal_text::plain(&text);
+            if !words.trim().is_empty() {
+                state.last_stderr = Some(words.trim().chars().take(LAST_LINE_CHARS).collect());
+            }
         }
         let fits = state.tail.is_empty()
             && state.head_lines < LOG_MAX_LINES - LOG_TAIL_LINES
@@ -144,9 +148,33 @@ impl OutputLog {
     }
 }
 
+/// Masks secrets. A secret with colours inside is found in the line without colours, which then loses them.
+fn mask_with_colours(masker: &Masker, text: String) -> String {
+    let masked = match masker.text(&text) {
+        Cow::Owned(masked) => masked,
+        Cow::Borrowed(_) => text,
+    };
+    let words = terminal_text::plain(&masked);
+    match masker.text(&words) {
+        Cow::Owned(masked_words) => masked_words,
+        Cow::Borrowed(_) => masked,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_with_colours_inside_is_masked() {
+        let log = OutputLog::new(7, 1);
+        log.mask(Arc::new(Masker::new(["swordfish"])));
+        log.push(1, LogStream::Stdout, "\x1b[31msword\x1b[0mfish".to_owned());
+        log.push(1, LogStream::Stderr, "\x1b[31mred\x1b[0m swordfish".to_owned());
+        let texts: Vec<String> = log.take_rest(1).into_iter().map(|line| line.text).collect();
+        assert_eq!(texts, ["***", "\x1b[31mred\x1b[0m ***"]);
+        assert_eq!(log.last_stderr().as_deref(), Some("red ***"), "errors have no colours");
+    }
 
     #[test]
     fn output_within_the_limit_is_kept_as_it_is() {

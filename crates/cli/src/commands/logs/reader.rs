@@ -8,7 +8,7 @@ use windlass_views::LogView;
 use super::selection::{LineSelection, PAGE_LINES};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::text::style::{CYAN, DIM, YELLOW, paint, printable};
+use crate::text::style::{CYAN, DIM, YELLOW, coloured, paint, printable};
 use crate::text::time;
 
 /// The widest column of job names.
@@ -108,10 +108,9 @@ impl Page {
                     text.push_str(&format!("{}{heading}\n", self.prefix));
                 }
             }
-            let words = printable(&line.text);
             let words = match line.stream {
-                LogStream::Stdout | LogStream::Stderr => words.into_owned(),
-                LogStream::Engine => paint(YELLOW, format!("[windlass] {words}")),
+                LogStream::Stdout | LogStream::Stderr => coloured(&line.text).into_owned(),
+                LogStream::Engine => paint(YELLOW, format!("[windlass] {}", printable(&line.text))),
             };
             let at = match self.timestamps {
                 Timestamps::Hidden => String::new(),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use windlass_workflow::for_each::item_text;
-use windlass_workflow::kinds::shell::Payload;
+use windlass_workflow::kinds::shell::{OutputSource, Payload};
 use windlass_workflow::params;
 
 use super::{env_file, stdin};
@@ -31,6 +31,8 @@ const SERVICE_MANAGER_VARIABLES: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", 
 const IDEMPOTENCY_KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
 /// The processes of a job are found by its mark and the number of the attempt.
 pub(super) const MARK_VARIABLE: &str = "WINDLASS_MARK";
+/// What users set to choose colours.
+const COLOUR_VARIABLES: [&str; 3] = ["NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"];
 /// The workspace of the run, if it has one.
 const WORKSPACE_VARIABLE: &str = "WINDLASS_WORKSPACE";
 pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
@@ -80,6 +82,7 @@ pub(super) fn fill_in(
     if let Some(path) = &workspace {
         command.env(WORKSPACE_VARIABLE, path);
     }
+    add_colour_variables(&mut command, payload.output);
     secrets.mask(attempt);
     let dir = folder(payload, run, workspace, values)?;
     let files = JobFiles::of(attempt, payload, values, dir.as_deref())?;
@@ -189,6 +192,32 @@ fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &P
         .env(OUTPUT_VARIABLE, output_file);
     if let Some(item) = &job.item {
         command.env("WINDLASS_ITEM", item_text(&item.value)).env("WINDLASS_INDEX", item.index.to_string());
+    }
+}
+
+/// Asks programs for colours, because their output is shown on terminals. Their standard output is a pipe, so they would use
+/// none. A job whose standard output is a value gets no colours, and neither does one for which `NO_COLOR` is set.
+fn add_colour_variables(command: &mut Command, output: OutputSource) {
+    /// What the job inherits, read once, because a process with threads does not change its environment.
+    static INHERITED: OnceLock<[Option<OsString>; 3]> = OnceLock::new();
+    let is_value = match output {
+        OutputSource::File => false,
+        OutputSource::Text | OutputSource::Lines | OutputSource::Json => true,
+    };
+    if is_value {
+        return;
+    }
+    let mut values = INHERITED.get_or_init(|| COLOUR_VARIABLES.map(std::env::var_os)).clone();
+    for (name, value) in command.get_envs() {
+        if let Some(index) = COLOUR_VARIABLES.iter().position(|known| name == *known) {
+            values[index] = value.map(OsString::from);
+        }
+    }
+    let [no_color, force_color, clicolor_force] = values;
+    let is_off = no_color.is_some_and(|value| !value.is_empty());
+    // Somebody who has set one of them has decided.
+    if !is_off && force_color.is_none() && clicolor_force.is_none() {
+        command.env("FORCE_COLOR", "1").env("CLICOLOR_FORCE", "1");
     }
 }
 

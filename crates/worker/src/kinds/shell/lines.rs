@@ -1,5 +1,7 @@
 //! Cuts bytes into lines, and cleans them so that they are safe to show on a terminal.
 
+use windlass_system::terminal_text::{LineCleaner, plain};
+
 /// A longer line is cut into several.
 pub(super) const LINE_MAX_BYTES: usize = 16 * 1024;
 
@@ -7,6 +9,7 @@ pub(super) const LINE_MAX_BYTES: usize = 16 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct LineSplitter {
     partial: Vec<u8>,
+    cleaner: LineCleaner,
 }
 
 impl LineSplitter {
@@ -16,7 +19,7 @@ impl LineSplitter {
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             self.extend(&rest[..end], on_line);
             let line = std::mem::take(&mut self.partial);
-            on_line(clean(&line));
+            on_line(clean(&mut self.cleaner, &line));
             rest = &rest[end + 1..];
         }
         self.extend(rest, on_line);
@@ -26,7 +29,7 @@ impl LineSplitter {
     pub(super) fn finish(&mut self, on_line: &mut dyn FnMut(String)) {
         if !self.partial.is_empty() {
             let line = std::mem::take(&mut self.partial);
-            on_line(clean(&line));
+            on_line(clean(&mut self.cleaner, &line));
         }
     }
 
@@ -37,7 +40,8 @@ impl LineSplitter {
             bytes = later;
             let cut = character_boundary(&self.partial);
             let tail = self.partial.split_off(cut);
-            on_line(clean(&std::mem::replace(&mut self.partial, tail)));
+            let line = std::mem::replace(&mut self.partial, tail);
+            on_line(clean(&mut self.cleaner, &line));
         }
         self.partial.extend_from_slice(bytes);
     }
@@ -54,18 +58,13 @@ fn character_boundary(bytes: &[u8]) -> usize {
         .max(1)
 }
 
-/// The line without escape sequences and control characters. Of a line that was overwritten, such as a progress bar,
-/// the last version. Bytes that are not UTF-8 become U+FFFD.
-fn clean(line: &[u8]) -> String {
+/// The line with its colours, and without other escape sequences and control characters. Bytes that are not UTF-8 become
+/// U+FFFD. A line that would be too long with its colours loses them.
+fn clean(cleaner: &mut LineCleaner, line: &[u8]) -> String {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let text = String::from_utf8_lossy(line);
-    let seen_last = text.rsplit('\r').find(|part| !part.is_empty()).unwrap_or_default();
-    let plain = anstream::adapter::strip_str(seen_last).to_string();
-    if plain.chars().any(|character| character.is_control() && character != '\t') {
-        plain.chars().filter(|character| !character.is_control() || *character == '\t').collect()
-    } else {
-        plain
-    }
+    let cleaned = cleaner.clean(&text);
+    if cleaned.len() > LINE_MAX_BYTES { plain(&cleaned).into_owned() } else { cleaned.into_owned() }
 }
 
 #[cfg(test)]
@@ -89,8 +88,11 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_and_escape_sequences_are_removed() {
-        assert_eq!(lines(&[b"\x1b[31mred\x1b[0m \x07\x00tab\there\n"]), ["red tab\there"]);
+    fn colours_stay_and_control_characters_and_other_escape_sequences_are_removed() {
+        let found = lines(&[b"\x1b[2J\x1b[31mred\x1b[0m \x07\x00tab\there\n"]);
+        assert_eq!(found, ["\x1b[31mred\x1b[0m tab\there"]);
+        let found = lines(&[b"\x1b[3", b"1mred\nred\n\x1b[", b"0mplain\n"]);
+        assert_eq!(found, ["\x1b[31mred\x1b[0m", "\x1b[31mred\x1b[0m", "plain"]);
         assert_eq!(lines(&[b" 10%\r 50%\r100%\n"]), ["100%"]);
         assert_eq!(lines(&[b"caf\xe9 \xff\n"]), ["caf\u{fffd} \u{fffd}"]);
     }
@@ -104,5 +106,14 @@ mod tests {
             assert!(found.iter().all(|line| line.len() <= LINE_MAX_BYTES && !line.contains('\u{fffd}')));
             assert_eq!(found.concat(), endless);
         }
+    }
+
+    #[test]
+    fn colours_make_no_line_too_long() {
+        let text = "\x1b[1mx\x1b[31my\x1b[0m".repeat(LINE_MAX_BYTES / 16);
+        let found = lines(&[text.as_bytes()]);
+        assert!(found.iter().all(|line| line.len() <= LINE_MAX_BYTES), "{}", found[0].len());
+        let letters: String = found.iter().map(|line| plain(line).into_owned()).collect();
+        assert_eq!(letters, "xy".repeat(LINE_MAX_BYTES / 16));
     }
 }

@@ -141,7 +141,7 @@ pub(super) fn job(
         draft.lines.push(format!("if = {}", quoted(&expressions.join(" and "))));
     }
     let action = actions::read(step.node, &guards, &mut draft);
-    settings::every(entries, &action, &mut draft);
+    settings::every(step, &action, &mut draft);
     if matches!(action, Action::Process) {
         if !guards.is_empty() {
             draft.lines.push(skip_line());

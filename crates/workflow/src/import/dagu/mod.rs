@@ -14,6 +14,7 @@ mod job;
 mod notes;
 mod params;
 mod references;
+mod repeat;
 mod schedules;
 mod script;
 mod settings;

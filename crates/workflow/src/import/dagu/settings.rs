@@ -4,6 +4,7 @@ use super::actions::Action;
 use super::dag::is_number;
 use super::job::Draft;
 use super::references::{references, variable_of};
+use super::repeat::repeat;
 use super::steps::Step;
 use super::values::{
     find, inline_table, is_true, items, pairs, plain_key, quoted, quoted_list, scalar, table,
@@ -52,7 +53,8 @@ pub(super) fn process(step: &Step<'_, '_>, entries: &[Entry<'_>], draft: &mut Dr
 }
 
 /// Keys that every job can have.
-pub(super) fn every(entries: &[Entry<'_>], action: &Action, draft: &mut Draft<'_, '_>) {
+pub(super) fn every(step: &Step<'_, '_>, action: &Action, draft: &mut Draft<'_, '_>) {
+    let entries = table(step.node);
     let is_process = matches!(action, Action::Process);
     for entry in entries {
         let text = scalar(&entry.node, draft.reader.document);
@@ -81,7 +83,8 @@ pub(super) fn every(entries: &[Entry<'_>], action: &Action, draft: &mut Draft<'_
             ("mailonerror", _) => {
                 draft.leave_out(entry, "no mail is sent; write a job under [on_failure] that does")
             }
-            ("repeatpolicy", _) => draft.leave_out(entry, "write it as `repeat`, or as a loop in the script"),
+            ("repeatpolicy", _) if is_process => repeat(step, entries, entry, draft),
+            ("repeatpolicy", _) => draft.leave_out(entry, "write it as `repeat`"),
             ("signalonstop", _) => draft.leave_out(entry, "a process is stopped by SIGTERM, then by SIGKILL"),
             ("workerselector", _) => draft.leave_out(entry, "write what a worker must have as `requires`"),
             ("container", _) => draft.leave_out(entry, "start the container in the script: docker run"),
