@@ -1,16 +1,20 @@
 //! The database of the command line. A command opens it when it needs it, and not before.
 
-use std::sync::Once;
-use windlass_engine::HasStore;
+mod unused_copy;
 
+use std::path::Path;
+use std::sync::{Arc, Once};
+
+use rustix::fs::Access;
 use windlass::{Options, Windlass};
 use windlass_db::{Error, OpenMode, Unavailable};
-use windlass_engine::Store;
+use windlass_engine::{HasStore, Store};
 use windlass_scheduler::FailureDetector;
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::error::Failure;
 use crate::{engine_errors, stderr};
+use unused_copy::UnusedCopy;
 
 /// An open database. All clones share it.
 #[derive(Clone)]
@@ -18,6 +22,8 @@ pub(crate) struct Database {
     windlass: Windlass,
     address: DatabaseAddress,
     global: GlobalOptions,
+    /// The copy that is open, if the file itself can't be opened.
+    _copy: Option<Arc<UnusedCopy>>,
 }
 
 impl Database {
@@ -28,12 +34,33 @@ impl Database {
         let database = Database::existing_without_rescue(global)?;
         match FailureDetector::default().rescue_dead_workers(database.store()) {
             Ok(_rescued) => Ok(database),
-            // A role that may only read, or a standby, cannot rescue: the command shows the rows as they are.
-            Err(Error::Unavailable { reason: Unavailable::Forbidden(_) | Unavailable::Standby, .. }) => {
-                Ok(database)
-            }
+            // Who may only read cannot rescue: the command shows the rows as they are.
+            Err(Error::Unavailable {
+                reason: Unavailable::Forbidden(_) | Unavailable::Standby | Unavailable::ReadOnly,
+                ..
+            }) => Ok(database),
             Err(error) => Err(database.failure(error)),
         }
+    }
+
+    /// Opens an existing database for a verb that only reads, also for a user who may not write to it.
+    pub(crate) fn for_reading(global: &GlobalOptions) -> Result<Database, Failure> {
+        let failure = match Database::existing(global) {
+            Ok(database) => return Ok(database),
+            Err(failure) => failure,
+        };
+        let DatabaseAddress::File(path) = global.database().address()? else { return Err(failure) };
+        if !path.is_file() || may_write_beside(&path) {
+            return Err(failure);
+        }
+        let Ok(Some(copy)) = unused_copy::make(&path) else { return Err(failure) };
+        let options = Options { mode: OpenMode::Existing, ..Options::default() };
+        let windlass = Windlass::open_with(&copy.path, options).map_err(|_error| failure)?;
+        stderr::note(
+            "you may not write to the folder of the database, so a copy is read; no process uses the database now\n",
+        );
+        let address = DatabaseAddress::File(path);
+        Ok(Database { windlass, address, global: global.clone(), _copy: Some(Arc::new(copy)) })
     }
 
     /// Opens an existing database, and does not rescue the jobs of dead workers.
@@ -90,7 +117,7 @@ impl Database {
         opened: windlass_db::Result<Windlass>,
     ) -> Result<Database, Failure> {
         match opened {
-            Ok(windlass) => Ok(Database { windlass, address, global: global.clone() }),
+            Ok(windlass) => Ok(Database { windlass, address, global: global.clone(), _copy: None }),
             Err(error) => Err(engine_errors::failure(error, &address, |verb| global.hint(verb))),
         }
     }
@@ -127,6 +154,12 @@ impl Database {
     ) -> Result<T, Failure> {
         question(self.store()).map_err(|error| self.failure(error))
     }
+}
+
+/// Whether this user may write to the folder of a file.
+fn may_write_beside(path: &Path) -> bool {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    rustix::fs::access(folder, Access::WRITE_OK).is_ok()
 }
 
 /// Warns once about a password on the command line.

@@ -197,7 +197,7 @@ impl Failure {
             OutputFormat::Text => self.print(),
             OutputFormat::Json | OutputFormat::Jsonl => {
                 if let Some(line) = self.view().and_then(|view| serde_json::to_string(&view).ok()) {
-                    stderr::note(&line);
+                    stderr::warn(&line);
                 }
             }
         }

@@ -38,3 +38,9 @@ pub(crate) fn warn(text: &str) {
     let mut stderr = anstream::stderr().lock();
     let _ = writeln!(stderr, "{text}");
 }
+
+/// Writes a question without a newline.
+pub(crate) fn ask(text: &str) {
+    let mut stderr = anstream::stderr().lock();
+    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
+}

@@ -36,10 +36,8 @@ pub struct ErrorDetails {
 pub enum ErrorKind {
     /// The command line is invalid.
     Usage,
-    /// A workflow file has errors.
-    InvalidWorkflow,
-    /// Some of the named files are invalid.
-    InvalidFiles,
+    /// Files have errors: `errors` lists them.
+    InvalidFile,
     /// The parameters do not fit the workflow.
     InvalidParameters,
     /// The state of the run, the job or the database does not allow the command.

@@ -1,6 +1,9 @@
 //! How a worker works.
 
+use std::sync::Arc;
+
 use crate::handler::LinkLocal;
+use crate::kinds::DEFAULT_CONTAINER_PROGRAM;
 use windlass_db::error::{Error, Result};
 use windlass_engine::store::Scope;
 
@@ -30,6 +33,8 @@ pub struct WorkerOptions {
     pub patience_ms: Option<i64>,
     /// Whether jobs of the kind `http` may connect to link-local addresses.
     pub link_local: LinkLocal,
+    /// The program that runs the containers of jobs, `docker` or `podman`, by its name or its path.
+    pub container_program: Arc<str>,
 }
 
 impl Default for WorkerOptions {
@@ -44,6 +49,7 @@ impl Default for WorkerOptions {
             grace_ms: 5_000,
             patience_ms: None,
             link_local: LinkLocal::Refused,
+            container_program: DEFAULT_CONTAINER_PROGRAM.into(),
         }
     }
 }

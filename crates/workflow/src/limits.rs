@@ -43,6 +43,8 @@ pub const TAG_BYTES: usize = 64;
 pub const SECRETS: usize = 100;
 /// The largest number of items in `env_files`.
 pub const ENV_FILES: usize = 32;
+/// The largest number of items in `volumes` of a container.
+pub const VOLUMES: usize = 32;
 /// The largest number of patterns in `artifacts`.
 pub const ARTIFACT_PATTERNS: usize = 100;
 /// The largest number of entries in `inputs`.

@@ -60,6 +60,7 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
         Table::Approval => Some(json!({ "required": ["prompt"] })),
         Table::Repeat => Some(json!({ "required": ["until", "every"] })),
         Table::Artifact => Some(json!({ "required": ["glob"] })),
+        Table::Container => Some(json!({ "required": ["image"] })),
         Table::Auth => Some(one_of(&["bearer", "basic"])),
         Table::Secret => has("env").then(|| at_most_one(&["env", "file", "command"])),
         Table::Param

@@ -29,6 +29,7 @@ fn file_with(table: Table, entry: &str) -> String {
             file_with(Table::Workflow, &format!("\"workflows\": {{\"w\": {{{entry}, \"jobs\": {{}}}}}}"))
         }
         Table::Artifact => job(&format!(", \"artifacts\": [{{{entry}}}]")),
+        Table::Container => job(&format!(", \"container\": {{{entry}}}")),
         Table::Workspace => file_with(Table::Workflow, &format!("\"workspace\": {{{entry}}}")),
         Table::Secret => file_with(Table::Workflow, &format!("\"secrets\": {{\"S\": {{{entry}}}}}")),
         Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
@@ -92,6 +93,7 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
         Table::Workflow | Table::LocalWorkflow => ("workflow-file.md", "## Keys of a workflow\n"),
         Table::Param => ("workflow-file.md", "## Keys of a parameter\n"),
         Table::Artifact => ("files.md", "## Keys of an artifact\n"),
+        Table::Container => ("containers.md", "## Keys of `container`\n"),
         Table::Workspace => ("files.md", "## Keys of workspace\n"),
         Table::Secret => ("workflow-file.md", "## Keys of a secret\n"),
         Table::Trigger => ("triggers.md", "## Keys of a trigger\n"),
@@ -127,6 +129,7 @@ fn the_guide_has_every_key_and_no_other() {
         Table::Repeat,
         Table::Concurrency,
         Table::ForEach,
+        Table::Container,
         Table::Http,
         Table::Auth,
         Table::Sleep,

@@ -119,6 +119,7 @@ fn the_words_of_the_list_are_those_of_the_parser() {
         (r#"{"jobs": {"a": {"run": "x"}}, "workspace": {"keep": 1}}"#, "keep"),
         (r#"{"jobs": {"a": {"wait_for": {"event": "e", "on_timeout": 1}}}}"#, "on_timeout"),
         (r#"{"jobs": {"a": {"approval": {"prompt": "p", "on_timeout": 1}}}}"#, "on_timeout"),
+        (r#"{"jobs": {"a": {"run": "x", "container": {"image": "i", "pull": 1}}}}"#, "pull"),
     ] {
         let report = parse(&Source::new("a.json", file.into()).unwrap()).unwrap_err().to_string();
         let listed = report.split("must be one of ").nth(1).unwrap_or_else(|| panic!("{report}"));
@@ -128,5 +129,5 @@ fn the_words_of_the_list_are_those_of_the_parser() {
         assert_eq!(words, key.words, "{name}");
     }
     let with_words = keys::list().filter(|(_, key)| key.types.contains(&ValueType::Word)).count();
-    assert_eq!(with_words, 12, "another key with words must be in the list above");
+    assert_eq!(with_words, 13, "another key with words must be in the list above");
 }

@@ -148,13 +148,12 @@ outputs = { rows = 'jobs.copy.output', more = 'jobs.extra.output', size = 'jobs.
 #[test]
 fn values_that_have_another_effect_than_they_seem_to_have() {
     let text = "timeout = '1h'\nparams = { day = {} }
-[jobs.a]\nrun = '''\necho {{ params.day }}\n'''\ntimeout = '2h'
+[jobs.a]\nrun = '''\necho $WINDLASS_PARAM_DAY\n'''\ntimeout = '2h'
 [jobs.b]\ncommand = ['ls', '|', 'wc']\ntimeout = '10m'\ndeadline = '5m'
 [jobs.c]\nenv = { DAY = '{{ params.day }}' }\nrun = \"docker ps --format '{{ .Names }}'\"";
     assert_eq!(
         found(text),
         [
-            "5: `run` is no template, so the braces go to the shell as they are",
             "7: the `timeout` of the workflow ends before this `timeout` does",
             "9: `command` starts a program without a shell",
             "10: the `deadline` of the job ends before this `timeout` does",

@@ -5,6 +5,7 @@ mod architecture;
 mod artifacts;
 mod attempt_ends;
 mod cancel;
+mod containers;
 mod contention;
 mod contract;
 mod crash;

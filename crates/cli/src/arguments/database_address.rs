@@ -61,6 +61,12 @@ impl DatabaseArgument {
 
     /// Parses the text. PG* variables, service files and ~/.pgpass complete the address of a server.
     pub(crate) fn address(&self) -> Result<DatabaseAddress, Failure> {
+        if self.0.is_empty() {
+            return Err(Failure::usage(
+                "the name of the database is empty",
+                "write --db windlass.db or --db postgres://user@host/dbname, or leave --db out",
+            ));
+        }
         match kind_of_address(&self.0) {
             AddressKind::File => Ok(DatabaseAddress::File(PathBuf::from(&self.0))),
             AddressKind::Server(url) => server(url),

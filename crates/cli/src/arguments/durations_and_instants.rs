@@ -16,11 +16,11 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
             "`{text}` is unclear: write `m` for minutes or `days` for longer, for example `30m`"
         ));
     }
-    let duration = humantime::parse_duration(text).map_err(|error| {
+    let duration = humantime::parse_duration(text).map_err(|_error| {
         if text.parse::<u64>().is_ok() {
             format!("the unit is missing; did you mean `{text}s`?")
         } else {
-            format!("{error}; write a number and a unit, for example 30s, 5m, 1h 30m, 7d")
+            "write a number and a unit, for example 30s, 5m, 1h 30m, 7d".to_owned()
         }
     })?;
     if duration > MAX_DURATION {

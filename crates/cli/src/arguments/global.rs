@@ -82,6 +82,8 @@ pub(crate) struct ConfiguredOptions {
     pub(crate) files: Option<PathBuf>,
     /// Whether requests of jobs may go to link-local addresses.
     pub(crate) link_local: Option<LinkLocal>,
+    /// The program that runs containers.
+    pub(crate) container_program: Option<String>,
 }
 
 impl GlobalOptions {
@@ -98,6 +100,11 @@ impl GlobalOptions {
     /// Whether requests of jobs may go to link-local addresses.
     pub(crate) fn link_local(&self) -> LinkLocal {
         self.configured.link_local.unwrap_or_default()
+    }
+
+    /// The program that runs the containers of jobs.
+    pub(crate) fn container_program(&self) -> Option<String> {
+        self.configured.container_program.clone()
     }
 
     /// The database: from `--db`, else from `WINDLASS_DB` unless it is empty, else from the configuration, else
@@ -124,6 +131,7 @@ impl GlobalOptions {
             ("durability", self.durability() != other.durability()),
             ("lease", self.lease() != other.lease()),
             ("files.dir", self.files() != other.files()),
+            ("container.program", self.container_program() != other.container_program()),
             ("http.allow_link_local", self.link_local() != other.link_local()),
         ];
         options.into_iter().filter(|(_name, differs)| *differs).map(|(name, _differs)| name).collect()

@@ -1,5 +1,6 @@
 //! `windlass enqueue`: adds jobs that belong to no run.
 
+mod check;
 mod payloads;
 
 use std::path::{Path, PathBuf};
@@ -16,8 +17,10 @@ use crate::arguments::{GlobalOptions, OutputFormat, parse_duration, parse_instan
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
+use crate::shell_words::quoted;
 use crate::text::reasons;
 use crate::{executors, stderr};
+use check::{check_payload, similar_kind};
 
 /// Add single jobs, and print their ids
 #[derive(Debug, Args)]
@@ -26,6 +29,10 @@ pub(crate) struct EnqueueArgs {
     /// What executes the job: `shell`, or the kind of a handler in your program
     #[arg(value_name = "KIND")]
     kind: String,
+
+    /// A payload that was written without --payload
+    #[arg(hide = true)]
+    misplaced: Option<String>,
 
     /// The input of the job: a JSON value
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_json)]
@@ -111,6 +118,13 @@ Examples:
 
 /// Adds the job, or the jobs, and prints the numbers.
 pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), Failure> {
+    if let Some(misplaced) = &args.misplaced {
+        let (kind, payload) = (quoted(&args.kind), quoted(misplaced));
+        return Err(Failure::usage(
+            format!("the input of a job is an option, and {payload} stands alone"),
+            format!("write `windlass enqueue {kind} --payload {payload}`"),
+        ));
+    }
     let executor = match kinds::is_built_in(&args.kind) {
         true => {
             let worker = format!("worker{}", reasons::worker_options(&args.requires, args.min_version));
@@ -138,7 +152,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
 }
 
 fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<(), Failure> {
-    let payload_error = payload_error(&job);
+    check_payload(&job.kind, &job.payload)?;
+    let similar_kind = similar_kind(&job.kind);
     let database = Database::existing_or_new(global)?;
     for job_id in database.ask(|store| store.jobs().enqueue(vec![job]))? {
         let view = EnqueuedView { job_id };
@@ -146,17 +161,12 @@ fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<()
         let why = global.hint(&format!("why j{job_id}"));
         let executor = executors::of_job(&database, job_id, &format!("to execute it, {executor}"))?;
         stderr::note(&format!("job j{job_id} is accepted; {executor}; `{why}` shows its state"));
-        if let Some(payload_error) = &payload_error {
+        if let Some(similar_kind) = &similar_kind {
             let cancel = global.hint(&format!("cancel j{job_id}"));
-            stderr::warn(&format!("warning: the job will fail: {payload_error}; `{cancel}` cancels it"));
+            stderr::warn(&format!("warning: {similar_kind} `{cancel}` cancels the job"));
         }
     }
     Ok(())
-}
-
-/// Why a job will fail, if that is known. The job is accepted anyway: its worker decides what a kind takes.
-fn payload_error(job: &NewJob) -> Option<String> {
-    kinds::check_payload(&job.kind, &job.payload).err()
 }
 
 /// Adds a job for each payload. The numbers are printed group by group, or as one JSON document at the end.
@@ -166,14 +176,13 @@ fn enqueue_many(
     path: &Path,
     executor: &str,
 ) -> Result<(), Failure> {
-    let mut lines = payloads::open(path)?;
+    let mut lines = payloads::open(path, &template.kind)?;
     let database = Database::existing_or_new(global)?;
     let output = Output { format: global.output };
-    let (mut accepted, mut invalid, mut of_document) = (0, 0, Vec::new());
+    let (mut accepted, mut of_document) = (0, Vec::new());
     while let Some(group) = lines.next_group() {
         let jobs: Vec<NewJob> =
             group.payloads.into_iter().map(|payload| NewJob { payload, ..template.clone() }).collect();
-        invalid += jobs.iter().filter(|job| payload_error(job).is_some()).count();
         let ids =
             if jobs.is_empty() { Vec::new() } else { database.ask(|store| store.jobs().enqueue(jobs))? };
         accepted += ids.len();
@@ -185,6 +194,9 @@ fn enqueue_many(
             }
         }
         if let Some(broken) = group.broken {
+            if global.output == OutputFormat::Json {
+                output.list(&of_document, |_| String::new())?;
+            }
             stderr::note(&format!("{accepted} jobs are accepted"));
             return Err(broken);
         }
@@ -193,11 +205,8 @@ fn enqueue_many(
         output.list(&of_document, |_| String::new())?;
     }
     stderr::note(&format!("{accepted} jobs are accepted; to execute them, {executor}"));
-    if invalid > 0 {
-        let list = global.hint("jobs");
-        stderr::warn(&format!(
-            "warning: {invalid} of them will fail, because their payload is invalid for `shell`; see `{list}`"
-        ));
+    if let Some(similar_kind) = similar_kind(&template.kind) {
+        stderr::warn(&format!("warning: {similar_kind}"));
     }
     Ok(())
 }

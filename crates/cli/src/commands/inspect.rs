@@ -32,7 +32,7 @@ Examples:
 
 /// Prints the run or the job.
 pub(crate) fn execute(global: &GlobalOptions, args: &InspectArgs) -> Result<(), Failure> {
-    let database = Database::existing(global)?;
+    let database = Database::for_reading(global)?;
     let output = Output { format: global.output };
     match find::run_or_job(&database, &args.address)? {
         FoundRunOrJob::Run(found) => {

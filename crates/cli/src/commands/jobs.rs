@@ -64,7 +64,7 @@ const ERROR_COLUMNS: usize = 200;
 
 /// Prints the jobs.
 pub(crate) fn execute(global: &GlobalOptions, args: JobsArgs) -> Result<(), Failure> {
-    let database = Database::existing(global)?;
+    let database = Database::for_reading(global)?;
     let run = args.run.as_ref().map(|address| find::named_run(&database, address)).transpose()?;
     let filter = JobFilter {
         statuses: args.status,

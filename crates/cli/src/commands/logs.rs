@@ -90,7 +90,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &LogsArgs) -> Result<(), Fai
             "use -o jsonl, which prints one object per line",
         ));
     }
-    let database = Database::existing(global)?;
+    let database = Database::for_reading(global)?;
     let subject = subject(&database, args)?;
     if args.follow {
         follow(global, &database, &subject, args)

@@ -62,7 +62,7 @@ Examples:
 
 /// Prints the runs.
 pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Failure> {
-    let database = Database::existing(global)?;
+    let database = Database::for_reading(global)?;
     let filter = RunFilter {
         statuses: args.status,
         created: TimeRange { from_ms: args.since, until_ms: None },

@@ -34,7 +34,7 @@ answer comes at once. A plus sign (100000+) marks a number that may be higher.";
 
 /// Prints the counts and the workers.
 pub(crate) fn execute(global: &GlobalOptions, args: &StatsArgs) -> Result<(), Failure> {
-    let database = Database::existing(global)?;
+    let database = Database::for_reading(global)?;
     let stats = database.ask(|store| match args.exact {
         true => store.upkeep().exact_stats(),
         false => store.upkeep().stats(),

@@ -32,7 +32,7 @@ Examples:
 
 /// Prints the reasons.
 pub(crate) fn execute(global: &GlobalOptions, args: &WhyArgs) -> Result<(), Failure> {
-    let database = Database::existing(global)?;
+    let database = Database::for_reading(global)?;
     let output = Output { format: global.output };
     match find::run_or_job(&database, &args.address)? {
         FoundRunOrJob::Job(job) => {

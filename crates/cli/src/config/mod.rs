@@ -71,6 +71,7 @@ fn take(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         lease: duration(table, "lease", MIN_LEASE, MAX_LEASE),
         files: table.table("files", |table| table.text("dir").map(|text| folder.join(text))).flatten(),
         link_local: table.table("http", link_local),
+        container_program: table.table("container", |table| program(table, folder)).flatten(),
     };
     Config {
         global,
@@ -100,6 +101,18 @@ fn retention(table: &mut Table<'_, '_>) -> Retention {
 /// How long events are kept.
 fn keep_events_ms(table: &mut Table<'_, '_>) -> Option<i64> {
     table.duration_ms("keep", 1..=limits::DURATION_MS)
+}
+
+/// A container program: a name that is looked for, or a path relative to the folder of the configuration.
+fn program(table: &mut Table<'_, '_>, folder: &Path) -> Option<String> {
+    table.parsed("program", |text| match text {
+        "" => Err("it is empty".to_owned()),
+        // It is started in the folders of jobs.
+        path if path.contains('/') => std::path::absolute(folder.join(path))
+            .map(|path| path.to_string_lossy().into_owned())
+            .map_err(|error| format!("it can't be resolved: {error}")),
+        name => Ok(name.to_owned()),
+    })
 }
 
 fn link_local(table: &mut Table<'_, '_>) -> LinkLocal {
@@ -147,7 +160,7 @@ mod tests {
             "database = 'data/w.db'\ndurability = 'normal'\nlease = '10s'\nworkflows = '/etc/w'\nthreads = 3\n\
              queues = ['mail']\ncapabilities = ['gpu']\nversion = 7\ngrace = '0s'\nlog_format = 'json'\n\
              log_level = 'debug'\n[retention]\nmax_age = '30d'\nmax_runs_per_workflow = 9\n[events]\nkeep = '3d'\n[http]\n\
-             allow_link_local = true\n",
+             allow_link_local = true\n[container]\nprogram = 'podman'\n",
         )
         .unwrap();
         assert!(said.global.database.unwrap().shown().ends_with("/data/w.db"));
@@ -165,6 +178,7 @@ mod tests {
         };
         assert_eq!(said.retention, retention);
         assert_eq!(said.global.link_local, Some(LinkLocal::Allowed));
+        assert_eq!(said.global.container_program.as_deref(), Some("podman"));
     }
 
     #[test]

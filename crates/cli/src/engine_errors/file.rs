@@ -61,7 +61,10 @@ pub(super) fn unavailable(reason: Unavailable, path: &Path, hint: impl Fn(&str) 
         ),
         Unavailable::ReadOnly => (
             format!("the database {database} or its folder is read-only"),
-            format!("`ls -ld {folder} {database}` shows who may write; --db PATH chooses another database"),
+            format!(
+                "`ls -ld {folder} {database}` shows who may write; `runs`, `inspect` and `logs` need only the right to read. \
+                 --db PATH chooses another database"
+            ),
         ),
         Unavailable::Corrupt(why) => (
             format!("the database {database} is damaged: {why}"),

@@ -34,8 +34,8 @@ impl Failure {
         Some(match self {
             Failure::ClosedPipe => return None,
             Failure::Usage { .. } => ErrorKind::Usage,
-            Failure::InvalidWorkflow { .. } => ErrorKind::InvalidWorkflow,
-            Failure::InvalidFiles { .. } => ErrorKind::InvalidFiles,
+            Failure::InvalidWorkflow { .. } => ErrorKind::InvalidFile,
+            Failure::InvalidFiles { .. } => ErrorKind::InvalidFile,
             Failure::InvalidParameters { .. } => ErrorKind::InvalidParameters,
             Failure::Conflict { .. } => ErrorKind::Conflict,
             Failure::File { .. } => ErrorKind::File,

@@ -1,5 +1,6 @@
 //! The worker of this process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use windlass::Engine;
@@ -32,6 +33,8 @@ pub(crate) struct LocalWorkerOptions {
     pub(crate) retention: Retention,
     /// Whether requests of jobs may go to link-local addresses.
     pub(crate) link_local: LinkLocal,
+    /// The program that runs containers, if the configuration names one.
+    pub(crate) container_program: Option<String>,
     /// How long the worker waits for an unavailable database. `None` means for ever.
     pub(crate) patience: Option<Duration>,
 }
@@ -46,6 +49,7 @@ impl LocalWorkerOptions {
             version: work.version.unwrap_or(0),
             retention: Retention::default(),
             link_local: global.link_local(),
+            container_program: global.container_program(),
             patience: None,
         }
     }
@@ -74,6 +78,7 @@ impl LocalWorker {
             version: worker_options.version,
             lease_ms: milliseconds(global.lease()),
             link_local: worker_options.link_local,
+            container_program: worker_options.container_program.map_or(defaults.container_program, Arc::from),
             patience_ms: worker_options.patience.map(milliseconds),
             ..defaults
         };

@@ -6,10 +6,21 @@ const MIN_SIMILARITY: f64 = 0.7;
 /// The most similar of `names`, if one is similar enough.
 pub(crate) fn nearest_name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .map(|candidate| (similarity(name, candidate), candidate))
         .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
         .max_by(|left, right| left.0.total_cmp(&right.0))
         .map(|(_, candidate)| candidate)
+}
+
+/// Two letters in the wrong order are nearly equal, also in a short name.
+fn similarity(name: &str, candidate: &str) -> f64 {
+    const ONE_MISTAKE: f64 = 0.9;
+    const SHORTEST: usize = 3;
+    let similarity = strsim::jaro_winkler(name, candidate);
+    match name.chars().count() >= SHORTEST && strsim::osa_distance(name, candidate) == 1 {
+        true => similarity.max(ONE_MISTAKE),
+        false => similarity,
+    }
 }
 
 #[cfg(test)]
@@ -22,5 +33,6 @@ mod tests {
         assert_eq!(nearest_name("buidl", names.into_iter()), Some("build"));
         assert_eq!(nearest_name("tests", names.into_iter()), Some("test"));
         assert_eq!(nearest_name("xyz", names.into_iter()), None);
+        assert_eq!(nearest_name("rnu", ["run", "command"].into_iter()), Some("run"));
     }
 }

@@ -64,6 +64,7 @@ pub(crate) fn serve(
         version: settings.version,
         retention: settings.retention,
         link_local: global.link_local(),
+        container_program: global.container_program(),
         patience: None,
     };
     let worker = LocalWorker::start(global, &database, worker_options)?;

@@ -4,15 +4,14 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use windlass_workflow::params::{self, ParamError, Supplied};
-use windlass_workflow::{
-    Format, Param, ParamKind, Report, Source, Workflow, has_too_many_parts, limits, read_values,
-};
+use windlass_workflow::{Param, ParamKind, Source, Workflow, read_values};
 
 use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};
 
 /// The largest file of parameters, in bytes.
 const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
+const HELP: &str = "a file of parameters has one object, as JSON {\"day\": \"2026-11-20\"}, as YAML day: 2026-11-20, or as TOML day = \"2026-11-20\"";
 
 /// Reads `key=value`; for clap.
 pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
@@ -89,61 +88,16 @@ pub(crate) fn describe(param: &Param) -> String {
 
 fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
     let bytes = read_file::read(path, MAX_FILE_BYTES, PathOrigin::Named)?;
-    let bad = |reason: String| {
-        Failure::InvalidParameters {
-        message: format!("the parameters in {} cannot be used: {reason}", path.display()),
-        help: "write one object, as JSON {\"day\": \"2026-11-20\"} as YAML day: 2026-11-20, or as TOML day = \"2026-11-20\""
-            .to_owned(),
-    }
-    };
     if bytes.len() > MAX_FILE_BYTES {
         let limit = MAX_FILE_BYTES / (1024 * 1024);
-        return Err(bad(format!("the file is larger than {limit} MiB")));
+        return Err(Failure::InvalidParameters {
+            message: format!("{} is larger than {limit} MiB", path.display()),
+            help: HELP.to_owned(),
+        });
     }
-    let text = String::from_utf8(bytes).map_err(|_| bad("the file is not UTF-8".to_owned()))?;
-    let text = text.trim_start_matches('\u{feff}');
-    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
-    if extension.is_some_and(|extension| extension == "yaml" || extension == "yml") {
-        let source = Source::new(path.display().to_string(), text.into());
-        return source.and_then(|source| read_values(&source)).map_err(|report| bad(first_error(&report)));
-    }
-    let is_json = match path.extension().and_then(|extension| extension.to_str()) {
-        Some(extension) if extension.eq_ignore_ascii_case("json") => true,
-        Some(extension) if extension.eq_ignore_ascii_case("toml") => false,
-        Some(_) | None => text.trim_start().starts_with(['{', '[']),
-    };
-    let format = if is_json { Format::Json } else { Format::Toml };
-    if has_too_many_parts(text, format) {
-        return Err(bad(format!("it has more than {} tokens (words, strings, signs)", limits::PARTS)));
-    }
-    if is_json {
-        return serde_json::from_str(text).map_err(|error| bad(error.to_string()));
-    }
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| bad(error.to_string()))?;
-    Ok(table.into_iter().map(|(name, value)| (name, json_of_toml(value))).collect())
-}
-
-/// The first error of a file, with its line.
-fn first_error(report: &Report) -> String {
-    report
-        .diagnostics()
-        .first()
-        .map_or_else(String::new, |error| format!("line {}: {}", error.line, error.message))
-}
-
-/// TOML as JSON; dates and times become text.
-fn json_of_toml(value: toml::Value) -> Value {
-    match value {
-        toml::Value::String(text) => Value::from(text),
-        toml::Value::Integer(integer) => Value::from(integer),
-        toml::Value::Float(float) => Value::from(float),
-        toml::Value::Boolean(boolean) => Value::from(boolean),
-        toml::Value::Datetime(datetime) => Value::from(datetime.to_string()),
-        toml::Value::Array(items) => items.into_iter().map(json_of_toml).collect(),
-        toml::Value::Table(table) => {
-            Value::Object(table.into_iter().map(|(name, value)| (name, json_of_toml(value))).collect())
-        }
-    }
+    Source::new(path.display().to_string(), bytes)
+        .and_then(|source| read_values(&source))
+        .map_err(|report| Failure::InvalidWorkflow { report: Box::new(report), help: HELP.to_owned() })
 }
 
 #[cfg(test)]
@@ -215,16 +169,20 @@ mod tests {
     fn invalid_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         for (name, text, expected) in [
-            ("p.json", "[1]", "cannot be used"),
-            ("p.json", "{\"day\": }", "line 1 column 9"),
-            ("p.toml", "day = ", "cannot be used"),
-            ("p.yml", "count: 1\nday: [", "line "),
+            ("p.json", "[1]", "p.json:1:1"),
+            ("p.json", "{\"day\": }", "p.json:1:9"),
+            ("p.json", "{\"day\": \"x\", \"day\": \"y\"}", "`day` is defined twice"),
+            ("p.toml", "day = ", "p.toml:1:"),
+            ("p.toml", "day = 'x'\nday = 'y'", "p.toml:2:1"),
+            ("p.yml", "count: 1\nday: [", "p.yml:2:"),
+            ("p.yml", "day: x\nday: y", "p.yml:2:1"),
         ] {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
             let failure = bind(&workflow(), &[], Some(&path)).unwrap_err();
-            let (message, _) = failure.parts().unwrap();
-            assert!(message.contains(expected), "{text}: {message}");
+            let said = failure.plain();
+            assert!(said.contains(expected), "{text}: {said}");
+            assert_eq!(failure.exit_code(), 2);
         }
     }
 }

@@ -79,3 +79,19 @@ fn restored_rows_are_fenced() {
     bench.windlass(&["db", "check"]).code(0);
     bench.windlass(&["db", "restore"]).fails(2, &["BACKUP"]);
 }
+
+#[test]
+fn everything_is_deleted_only_with_yes() {
+    let bench = bench_with_a_run();
+    bench.windlass(&["db", "prune", "--keep", "0"]).fails(2, &["--keep 0 deletes every run", "--yes"]);
+    assert_eq!(bench.json(&["runs"]).as_array().unwrap().len(), 1);
+    let pruned = bench.json(&["db", "prune", "--keep", "0", "--yes"]);
+    assert_eq!(pruned["deleted_runs"], 1);
+}
+
+#[test]
+fn an_empty_name_of_a_database_is_refused() {
+    let bench = Bench::new();
+    bench.windlass(&["--db", "", "runs"]).fails(2, &["the name of the database is empty", "leave --db out"]);
+    bench.windlass(&["--lease", "x", "runs"]).fails(2, &["'x'", "--lease", "write a number and a unit"]);
+}

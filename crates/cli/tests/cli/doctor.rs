@@ -108,7 +108,7 @@ fn a_killed_worker_is_not_alive_and_doctor_changes_nothing() {
     bench.wait_for("a worker", || (registered() == Some(1)).then_some(()));
     worker.child.kill().unwrap();
     worker.wait();
-    bench.windlass(&["enqueue", "shell", "--payload", "{}"]).code(0);
+    bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "true"}"#]).code(0);
     let found = finding(&bench, "workers");
     assert_eq!(found["state"], "problem", "{found}");
     assert!(found["message"].as_str().unwrap().starts_with("no worker is alive; 1 job is due"), "{found}");

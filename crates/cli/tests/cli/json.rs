@@ -200,7 +200,7 @@ fn stats_with_a_worker() {
 #[test]
 fn reasons() {
     let bench = Bench::new();
-    bench.windlass(&["enqueue", "shell"]).code(0);
+    bench.windlass(&["enqueue", "mail"]).code(0);
     let why = bench.json(&["why", "j1"]);
     assert_fields(&why, &[&JOB[..], &["reasons"]].concat());
     assert_fields(&why["reasons"][0], &["kind", "text"]);

@@ -160,3 +160,13 @@ fn a_waiting_run_says_once_why_it_waits() {
     run.wait().code(0);
     stopped.wait().code(0);
 }
+
+#[test]
+fn a_limit_of_zero_says_what_it_does() {
+    let bench = Bench::new();
+    let limit = ["queue", "limit", "mail", "--max-running", "0"];
+    let told = ["no job of the queue `mail` starts", "windlass queue limit mail --no-max-running"];
+    bench.windlass(&limit).code(0).tells(&told);
+    let other = bench.windlass(&["queue", "limit", "mail", "--max-running", "1"]);
+    assert!(!other.code(0).stderr.contains("no job of the queue"), "{other:#?}");
+}

@@ -3,6 +3,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::{Bench, GOOD, Running};
@@ -248,4 +249,51 @@ fn a_plan_commits_nothing_and_leaves_every_byte() {
     assert_eq!(version(), before);
     bench.windlass(&["submit", "good.toml"]).code(0);
     assert_ne!(version(), before, "a verb that writes is noticed");
+}
+
+/// The folder of the database belongs to root, or to this user without the right to write.
+#[test]
+fn a_reader_needs_no_right_to_write() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    let mode = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    // Makes the copy of the program before the folder is closed.
+    bench.unprivileged(&["--version"]).code(0);
+    mode(&bench.path("windlass.db"), 0o444);
+    mode(bench.folder(), 0o555);
+    let verbs: [&[&str]; 4] = [&["runs"], &["inspect", "1"], &["logs", "1"], &["why", "1/fetch"]];
+    for verb in verbs {
+        let outcome = bench.unprivileged(verb);
+        outcome.code(0).tells(&["a copy is read"]);
+        assert!(!outcome.stdout.is_empty(), "{verb:?}");
+    }
+    bench.unprivileged(&["cancel", "1"]).fails(6, &["read-only", "`logs` need only the right to read"]);
+    mode(bench.folder(), 0o755);
+    mode(&bench.path("windlass.db"), 0o644);
+    // While a process has the database open, its log is read.
+    let mut worker = bench.start(&["worker"]);
+    bench.wait_for("a log", || bench.path("windlass.db-shm").exists().then_some(()));
+    bench.wait_for("a worker", || bench.windlass(&["stats"]).stdout.contains("ALIVE").then_some(()));
+    mode(bench.folder(), 0o555);
+    let outcome = bench.unprivileged(&["runs"]);
+    assert!(!outcome.code(0).says(&["good"]).stderr.contains("a copy"), "{outcome:#?}");
+    mode(bench.folder(), 0o755);
+    worker.child.kill().unwrap();
+    worker.wait();
+}
+
+#[test]
+fn an_unreadable_path_is_named() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench.unprivileged(&["--version"]).code(0);
+    fs::set_permissions(bench.path("windlass.db"), Permissions::from_mode(0o000)).unwrap();
+    bench.unprivileged(&["runs"]).fails(6, &["permission denied: you may not read", "windlass.db"]);
+    fs::create_dir(bench.path("closed")).unwrap();
+    fs::set_permissions(bench.path("closed"), Permissions::from_mode(0o000)).unwrap();
+    let closed = ["--db", "closed/windlass.db", "runs"];
+    bench.unprivileged(&closed).fails(6, &["permission denied", "folder of closed/windlass.db"]);
+    fs::set_permissions(bench.path("closed"), Permissions::from_mode(0o700)).unwrap();
 }

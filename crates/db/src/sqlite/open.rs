@@ -1,12 +1,15 @@
 //! Opens a SQLite file: checks its path, switches to WAL, sets the pragmas, and migrates the tables.
 
 use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, TransactionBehavior};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
 use super::connection::SqliteConnection;
 use super::error::from_sqlite;
@@ -107,7 +110,14 @@ fn check_path(path: &Path, mode: OpenMode) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(metadata) => {
             refuse_special(path, &metadata).or_else(cannot_open)?;
+            refuse_unreadable(path).or_else(cannot_open)?;
             return refuse_hard_links(path, &metadata);
+        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return cannot_open(format!(
+                "permission denied: you may not look into the folder of {}",
+                path.display()
+            ));
         }
         Err(_absent) if mode == OpenMode::Existing => {
             return Err(Error::unavailable(OPERATION, Unavailable::Missing(path.to_owned())));
@@ -133,6 +143,17 @@ pub(super) fn refuse_special(path: &Path, metadata: &Metadata) -> std::result::R
         if let Some(kind) = kind {
             let companion = companion.display();
             return Err(format!("{companion}, which belongs to it, is {kind}, not a regular file"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a file that this user may not read, or whose log this user may not read.
+fn refuse_unreadable(path: &Path) -> std::result::Result<(), String> {
+    for suffix in ["", "-wal", "-shm"] {
+        let file = companion_file(path, suffix);
+        if let Err(Errno::ACCESS) = access(&file, Access::READ_OK) {
+            return Err(format!("permission denied: you may not read {}", file.display()));
         }
     }
     Ok(())

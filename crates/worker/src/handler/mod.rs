@@ -62,6 +62,8 @@ pub(crate) struct WorkerContext {
     pub(crate) host_scope: HostScope,
     /// Which addresses jobs of the kind `http` may connect to.
     pub(crate) link_local: LinkLocal,
+    /// The program that runs containers.
+    pub(crate) container_program: Arc<str>,
 }
 
 /// Whether requests of jobs may go to link-local addresses, which serve the credentials of a machine in a cloud.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::handler::Handlers;
 pub use fake::{FakeEnd, FakeEnds, HowItEnds};
 pub use secrets::{SecretPresence, look_for_secret};
+pub(crate) use shell::DEFAULT_CONTAINER_PROGRAM;
 pub use shell::open_files;
 
 impl Handlers {

@@ -88,6 +88,7 @@ impl Shared {
         let handlers = handlers.start(&WorkerContext {
             clock: store.clock().clone(),
             link_local: options.link_local,
+            container_program: Arc::clone(&options.container_program),
             host_scope: store.database_capabilities().host_scope,
         });
         let lease = Lease::confirmed(options.lease_ms, registration.sent_at_ms);

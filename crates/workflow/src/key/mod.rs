@@ -37,6 +37,8 @@ pub enum Table {
     ForEach,
     /// An item of `artifacts` of a job.
     Artifact,
+    /// `container` of a job.
+    Container,
     /// `http` of a job.
     Http,
     /// `auth` of `http`.
@@ -146,6 +148,7 @@ impl Table {
             Table::Concurrency => "`concurrency`",
             Table::ForEach => "`for_each`",
             Table::Artifact => "an artifact",
+            Table::Container => "`container`",
             Table::Http => "`http`",
             Table::Auth => "`auth`",
             Table::Sleep => "`sleep`",

@@ -40,6 +40,7 @@ pub(crate) fn tables() -> impl Iterator<Item = Table> {
         Table::Concurrency,
         Table::ForEach,
         Table::Artifact,
+        Table::Container,
         Table::Http,
         Table::Auth,
         Table::Sleep,
@@ -65,6 +66,7 @@ impl Table {
             Table::Concurrency => (&[], list::CONCURRENCY),
             Table::ForEach => (&[], list::FOR_EACH_TABLE),
             Table::Artifact => (&[], kinds::ARTIFACT_KEYS),
+            Table::Container => (&[], kinds::CONTAINER_KEYS),
             Table::Http => (&[], kinds::HTTP_KEYS),
             Table::Auth => (&[], kinds::AUTH_KEYS),
             Table::Sleep => (&[], list::SLEEP),
@@ -85,6 +87,7 @@ impl Table {
             | Table::Repeat
             | Table::Concurrency
             | Table::Artifact
+            | Table::Container
             | Table::Http
             | Table::ForEach
             | Table::Auth

@@ -32,9 +32,9 @@ pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
 pub(crate) use read::{
     action_key_names, action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside,
 };
-pub(crate) use shell::ARTIFACT as ARTIFACT_KEYS;
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
+pub(crate) use shell::{ARTIFACT as ARTIFACT_KEYS, CONTAINER_KEYS};
 use sleep::Sleep;
 pub use summary::{Summary, SummaryText};
 use wait_for::WaitFor;
@@ -266,6 +266,11 @@ impl Defaults {
 #[must_use]
 pub fn is_built_in(kind: &str) -> bool {
     find(kind).is_some()
+}
+
+/// The names of the built-in kinds.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.name)
 }
 
 /// Whether jobs of the kind only wait: the scheduler ends them, and no worker claims them.

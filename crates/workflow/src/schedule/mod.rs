@@ -141,6 +141,21 @@ impl Timetable {
         Ok(timetable)
     }
 
+    /// All that is wrong with a schedule: the zone and the rule, or else the first thing that is wrong with both together.
+    #[must_use]
+    pub fn errors(schedule: &Schedule) -> Vec<RuleError> {
+        let rule = match &schedule.rule {
+            Rule::Cron(text) => Cron::parse(text).map(|_cron| ()),
+            Rule::EveryMs(interval_ms) => within_limits(*interval_ms).map(|_interval_ms| ()),
+        };
+        let errors: Vec<RuleError> =
+            [rule.err(), Zone::named(&schedule.timezone).err()].into_iter().flatten().collect();
+        match errors.is_empty() {
+            true => Timetable::of(schedule).err().into_iter().collect(),
+            false => errors,
+        }
+    }
+
     /// The occurrences after the instant, the earliest first.
     pub fn after(&self, instant_ms: i64) -> Occurrences<'_> {
         Occurrences::new(self, instant_ms)

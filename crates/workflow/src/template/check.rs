@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::script;
 use super::split::{Piece, split};
-use super::texts::{LookingUpText, Templates};
+use super::texts::{LookingUpText, Templates, TextForm};
 use crate::expression::{self, Fault, Form, JobField, Lookup, Place, Scope, Site};
 use crate::report::{Finding, Findings, Span};
 
@@ -22,8 +23,9 @@ pub(crate) fn check(templates: &Templates<'_>, scope: &Scope<'_>, findings: &mut
     let mut reads = Vec::new();
     for text in &templates.texts {
         match text.form {
-            Form::Template => check_template(text, scope, &mut reads, findings),
-            Form::Bare => check_bare(text, scope, &mut reads, findings),
+            TextForm::Template => check_template(text, scope, &mut reads, findings),
+            TextForm::Bare => check_bare(text, scope, &mut reads, findings),
+            TextForm::Script => script::check(text, scope, findings),
         }
     }
     for (input, span) in &templates.inputs {
@@ -114,12 +116,13 @@ fn check_names(
     reads: &mut Vec<Read>,
     findings: &mut Findings,
 ) {
-    let site = Site { expression, place: text.place, form: text.form };
+    let form = text.form.of_expressions();
+    let site = Site { expression, place: text.place, form };
     for lookup in lookups {
         match expression::check(lookup, &site, scope, findings) {
             Ok(Some((job, field))) => {
                 let span = span_of(&lookup.range, text, scope, offset);
-                reads.push(Read { job, field, form: text.form, span });
+                reads.push(Read { job, field, form, span });
             }
             Ok(None) => (),
             Err(fault) => {

@@ -9,6 +9,7 @@
 
 mod check;
 mod render;
+mod script;
 mod split;
 mod texts;
 

@@ -21,7 +21,35 @@ pub(super) struct LookingUpText<'t> {
     /// Where the file has the text.
     pub(super) span: Span,
     pub(super) place: Place,
-    pub(super) form: Form,
+    pub(super) form: TextForm,
+}
+
+/// How a text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextForm {
+    /// Expressions between braces.
+    Template,
+    /// One expression.
+    Bare,
+    /// A script, which must not have templates.
+    Script,
+}
+
+impl TextForm {
+    fn of(form: Form) -> TextForm {
+        match form {
+            Form::Template => TextForm::Template,
+            Form::Bare => TextForm::Bare,
+        }
+    }
+
+    /// How its expressions stand in the file.
+    pub(super) fn of_expressions(self) -> Form {
+        match self {
+            TextForm::Template | TextForm::Script => Form::Template,
+            TextForm::Bare => Form::Bare,
+        }
+    }
 }
 
 impl<'t> Templates<'t> {
@@ -32,10 +60,19 @@ impl<'t> Templates<'t> {
             TextKind::Plain => (),
             TextKind::Template(place) => {
                 if super::is_template(text) {
-                    self.push(text, node.span.clone(), place, Form::Template);
+                    self.push(text, node.span.clone(), place, TextForm::Template);
                 }
             }
-            TextKind::Expression(place) => self.push(text, node.span.clone(), place, Form::Bare),
+            TextKind::Expression(place) => self.push(text, node.span.clone(), place, TextForm::Bare),
+        }
+    }
+
+    /// Adds a script that may have templates by mistake.
+    pub(crate) fn add_script(&mut self, node: &'t Node<'_>) {
+        if let Value::Text(text) = &node.value
+            && super::is_template(text)
+        {
+            self.push(text, node.span.clone(), Place::Environment, TextForm::Script);
         }
     }
 
@@ -59,10 +96,10 @@ impl<'t> Templates<'t> {
 
     /// Adds a text that is in no file. Errors in it have no position.
     pub(crate) fn add_text(&mut self, text: &'t str, place: Place, form: Form) {
-        self.push(text, 0..0, place, form);
+        self.push(text, 0..0, place, TextForm::of(form));
     }
 
-    fn push(&mut self, text: &'t str, span: Span, place: Place, form: Form) {
+    fn push(&mut self, text: &'t str, span: Span, place: Place, form: TextForm) {
         self.texts.push(LookingUpText { text, span, place, form });
     }
 }

@@ -46,7 +46,6 @@ pub fn warnings(source: &Source, workflow: &Workflow) -> Report {
 
 /// A workflow, and where its file has its parts: the workflow of the file, or one of its `workflows`.
 struct WorkflowInFile<'a, 's> {
-    text: &'a str,
     root: &'a [Entry<'s>],
     workflow: &'a Workflow,
     jobs: Vec<JobInFile<'a, 's>>,
@@ -77,7 +76,7 @@ impl<'a, 's> WorkflowInFile<'a, 's> {
             Some(JobInFile { job, entry, reads: reads::of_job(text, entry) })
         });
         let jobs: Vec<JobInFile<'a, 's>> = jobs.collect();
-        WorkflowInFile { text, root, workflow, jobs, shared_reads: reads::of_workflow(text, root) }
+        WorkflowInFile { root, workflow, jobs, shared_reads: reads::of_workflow(text, root) }
     }
 
     /// Everything that the file reads.

@@ -1,39 +1,22 @@
 //! Values that have another effect than they seem to have.
 
 use super::{JobInFile, WorkflowInFile};
+use crate::duration;
 use crate::kinds::Action;
 use crate::kinds::shell::Program;
 use crate::report::{Finding, Findings};
 use crate::tree::{Node, Value};
-use crate::{duration, template};
 
 pub(super) fn check(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
     for job in &file.jobs {
         if let Action::Shell(shell) = &job.job.action {
             match &shell.program {
-                Program::Script { text, .. } => check_script(file, job, text, findings),
+                Program::Script { .. } => {}
                 Program::Command(_) => check_command(job, findings),
             }
         }
         check_timeouts(file, job, findings);
     }
-}
-
-/// Warns of a template in a script, where it stays as it is.
-fn check_script(file: &WorkflowInFile<'_, '_>, job: &JobInFile<'_, '_>, text: &str, findings: &mut Findings) {
-    const ROOTS: [&str; 6] = ["params.", "jobs.", "run.", "secrets.", "item", "index"];
-    let Some(entry) = job.key("run") else { return };
-    let is_ours = |expression: &str| ROOTS.iter().any(|root| expression.trim_start().starts_with(root));
-    let mut expressions = template::expressions(text).into_iter();
-    let Some((expression, range)) = expressions.find(|(expression, _)| is_ours(expression)) else { return };
-    let part = range.start.saturating_sub(2)..(range.end + 2).min(text.len());
-    let span = template::span_within(file.text, &entry.node.span, text, &part);
-    let expression = expression.trim();
-    findings.push(
-        Finding::new(span, "`run` is no template, so the braces go to the shell as they are").help(format!(
-            "write env = {{ VALUE = \"{{{{ {expression} }}}}\" }} in the job, and \"$VALUE\" in the script"
-        )),
-    );
 }
 
 /// Warns of signs of a shell in a program's arguments.

@@ -1,5 +1,6 @@
 //! `windlass db prune`: deletes old runs and jobs.
 
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use clap::Args;
@@ -10,6 +11,7 @@ use crate::arguments::{GlobalOptions, parse_duration};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
+use crate::stderr;
 use crate::text::time;
 
 /// Delete runs and jobs that ended long ago, with their logs
@@ -24,17 +26,25 @@ pub(crate) struct PruneArgs {
     /// Keep the newest N finished runs of each workflow, and delete the older ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     keep: Option<i64>,
+
+    /// Do not ask before everything that has ended is deleted
+    #[arg(long)]
+    yes: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass db prune --older-than 30d
   windlass db prune --keep 1000                     # of each workflow
-  windlass db prune --older-than 12h --keep 1000    # either is enough";
+  windlass db prune --older-than 12h --keep 1000    # either is enough
+  windlass db prune --keep 0 --yes                  # all that have ended";
 
 /// Deletes in batches, so that workers never wait long for a lock.
 pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
+    if args.keep == Some(0) && !args.yes {
+        confirm(&database)?;
+    }
     let now_ms = time::now_ms();
     let before_ms = args.older_than.map(|age| {
         let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
@@ -63,6 +73,25 @@ pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Fa
         };
         format!("deleted {runs} and {jobs} ({what})")
     })
+}
+
+/// Asks before all runs that have ended are deleted. Only a terminal can answer.
+fn confirm(database: &Database) -> Result<(), Failure> {
+    let address = database.address();
+    let question = format!("--keep 0 deletes every run of {address} that has ended");
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(Failure::usage(
+            question,
+            "add --yes if that is what you want, or keep some with --keep N",
+        ));
+    }
+    stderr::ask(&format!("{question}. Continue? [y/N] "));
+    let mut answer = String::new();
+    let read = io::stdin().read_line(&mut answer);
+    match read.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        true => Ok(()),
+        false => Err(Failure::usage("nothing was deleted", "keep some runs with --keep N")),
+    }
 }
 
 fn count(number: i64, noun: &str) -> String {

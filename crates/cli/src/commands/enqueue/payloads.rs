@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use super::check::check_payload;
 use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};
 
@@ -17,6 +18,8 @@ const BUFFER_BYTES: usize = 256 * 1024;
 pub(super) struct Payloads<R> {
     input: BufReader<R>,
     source: String,
+    /// The kind whose input a line is.
+    kind: String,
     /// The number of the last line that was read, from 1.
     line: usize,
 }
@@ -30,17 +33,18 @@ pub(super) struct Group {
 }
 
 /// Opens a file, or standard input for `-`.
-pub(super) fn open(path: &Path) -> Result<Payloads<Box<dyn Read>>, Failure> {
+pub(super) fn open(path: &Path, kind: &str) -> Result<Payloads<Box<dyn Read>>, Failure> {
     if path == Path::new("-") {
-        return Ok(Payloads::new(Box::new(io::stdin()), "standard input".to_owned()));
+        return Ok(Payloads::new(Box::new(io::stdin()), "standard input".to_owned(), kind));
     }
     let file = read_file::open(path, PathOrigin::Named)?;
-    Ok(Payloads::new(Box::new(file), path.display().to_string()))
+    Ok(Payloads::new(Box::new(file), path.display().to_string(), kind))
 }
 
 impl<R: Read> Payloads<R> {
-    fn new(input: R, source: String) -> Payloads<R> {
-        Payloads { input: BufReader::with_capacity(BUFFER_BYTES, input), source, line: 0 }
+    fn new(input: R, source: String, kind: &str) -> Payloads<R> {
+        let input = BufReader::with_capacity(BUFFER_BYTES, input);
+        Payloads { input, source, kind: kind.to_owned(), line: 0 }
     }
 
     /// Waits for a line and takes all lines of the buffer with it. Returns `None` at the end.
@@ -90,9 +94,17 @@ impl<R: Read> Payloads<R> {
             self.broken(&format!("is not JSON, at column {}: {}", error.column(), reason(&error)))
         })?;
         match std::str::from_utf8(text) {
-            Ok(payload) => Ok(Some(payload.to_owned())),
+            Ok(payload) => match check_payload(&self.kind, payload) {
+                Ok(()) => Ok(Some(payload.to_owned())),
+                Err(failure) => Err(self.refused(&failure)),
+            },
             Err(error) => Err(self.broken(&format!("is not UTF-8: {error}"))),
         }
+    }
+
+    fn refused(&self, failure: &Failure) -> Failure {
+        let (message, help) = failure.parts().unwrap_or_default();
+        self.broken(&format!("cannot be used: {message}; {help}"))
     }
 
     fn broken(&self, reason: &str) -> Failure {
@@ -118,7 +130,7 @@ mod tests {
     use super::*;
 
     fn payloads(text: &str) -> Payloads<&[u8]> {
-        Payloads::new(text.as_bytes(), "a file".to_owned())
+        Payloads::new(text.as_bytes(), "a file".to_owned(), "mail")
     }
 
     #[test]

@@ -88,6 +88,13 @@ pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Fa
             "--max-running {jobs} has no effect: with --fifo, one job runs at a time; `{clear}` removes the limit"
         ));
     }
+    if queue.max_running == Some(0) {
+        let clear = global.hint(&format!("queue limit {} --no-max-running", quoted(&args.queue)));
+        stderr::note(&format!(
+            "no job of the queue `{}` starts while --max-running is 0; `{clear}` ends that",
+            args.queue
+        ));
+    }
     let changed = !is_asked && before != Some(rules_of(&queue));
     let view = ChangedQueue { queue: QueueView::new(&queue), changed };
     Output { format: global.output }.object(&view, |_| {

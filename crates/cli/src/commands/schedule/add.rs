@@ -234,10 +234,13 @@ fn check_catchup(args: &AddArgs, catchup: Catchup) -> Result<(), Failure> {
 }
 
 fn check(definition: &Definition) -> Result<(), Failure> {
-    match Timetable::of(definition) {
-        Ok(_timetable) => Ok(()),
-        Err(error) => Err(Failure::usage(error.reason, error.help)),
+    let errors = Timetable::errors(definition);
+    if errors.is_empty() {
+        return Ok(());
     }
+    let (reasons, help): (Vec<String>, Vec<String>) =
+        errors.into_iter().map(|error| (error.reason, error.help)).unzip();
+    Err(Failure::usage(reasons.join("; "), help.join("\n")))
 }
 
 fn params(

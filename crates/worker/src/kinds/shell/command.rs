@@ -10,6 +10,7 @@ use windlass_workflow::for_each::item_text;
 use windlass_workflow::kinds::shell::{OutputSource, Payload};
 use windlass_workflow::params;
 
+use super::container::{self, ContainerPlan};
 use super::{env_file, stdin};
 use crate::handler::{Attempt, failed_for_good};
 use crate::kinds::files::JobFiles;
@@ -40,13 +41,15 @@ pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 pub(super) fn build(
     attempt: &Attempt,
     payload: &Payload,
+    container_program: &str,
     output_file: &Path,
 ) -> Result<(Command, Option<JobFiles>), Outcome> {
     let run = read_with_retries(attempt, || attempt.run())?;
     let run = run.as_deref();
     let values = TemplateValues::of(attempt, run, &payload.uses)?;
     let secrets = Secrets::resolve(attempt, &payload.secrets, folder_of(run))?;
-    fill_in(&Filling { attempt, payload, run, values: &values, secrets: &secrets }, output_file)
+    let filling = Filling { attempt, payload, run, container_program, values: &values, secrets: &secrets };
+    fill_in(&filling, output_file)
 }
 
 /// What a command is made of.
@@ -54,6 +57,7 @@ pub(super) struct Filling<'a> {
     pub(super) attempt: &'a Attempt,
     pub(super) payload: &'a Payload,
     pub(super) run: Option<&'a RunContext>,
+    pub(super) container_program: &'a str,
     pub(super) values: &'a TemplateValues<'a>,
     pub(super) secrets: &'a Secrets,
 }
@@ -63,7 +67,7 @@ pub(super) fn fill_in(
     filling: &Filling<'_>,
     output_file: &Path,
 ) -> Result<(Command, Option<JobFiles>), Outcome> {
-    let Filling { attempt, payload, run, values, secrets } = *filling;
+    let Filling { attempt, payload, run, container_program, values, secrets } = *filling;
     let run_folder = folder_of(run);
     let mut command = program(payload, values)?;
     remove_engine_environment(&mut command);
@@ -84,7 +88,21 @@ pub(super) fn fill_in(
     }
     add_colour_variables(&mut command, payload.output);
     secrets.mask(attempt);
-    let dir = folder(payload, run, workspace, values)?;
+    let dir = folder(payload, run, workspace.clone(), values)?;
+    if let Some(container) = &payload.container {
+        let plan = ContainerPlan {
+            program: container_program,
+            container,
+            values,
+            mark: &super::mark(attempt),
+            run_folder,
+            dir: dir.as_deref(),
+            workspace: workspace.as_deref(),
+            output_file,
+            has_stdin: payload.stdin.is_some(),
+        };
+        command = container::wrap(&command, &plan)?;
+    }
     let files = JobFiles::of(attempt, payload, values, dir.as_deref())?;
     if let Some(dir) = dir {
         command.current_dir(dir);

@@ -11,7 +11,7 @@ use windlass_workflow::kinds::shell::{OutputSource, Payload};
 
 use super::command::{Filling, fill_in};
 use super::watch::why_stopped;
-use super::{ProcessEnd, conclude, output};
+use super::{DEFAULT_CONTAINER_PROGRAM, ProcessEnd, conclude, output};
 use crate::handler::{Attempt, Handler, failed, failed_for_good};
 use crate::kinds::fake::{FakeEnd, FakeEnds, HowItEnds};
 use crate::kinds::secrets::Secrets;
@@ -72,6 +72,7 @@ fn check_templates(attempt: &Attempt, payload: &Payload) -> Result<(), Outcome> 
     let run = run.as_deref();
     let values = TemplateValues::of(attempt, run, &payload.uses)?;
     let secrets = Secrets::fake(&payload.secrets);
-    let filling = Filling { attempt, payload, run, values: &values, secrets: &secrets };
+    let container_program = DEFAULT_CONTAINER_PROGRAM;
+    let filling = Filling { attempt, payload, run, container_program, values: &values, secrets: &secrets };
     fill_in(&filling, Path::new("")).map(drop)
 }

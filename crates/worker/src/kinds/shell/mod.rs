@@ -1,6 +1,7 @@
 //! The kind `shell`: jobs that are processes. Everything about processes of jobs is in this folder.
 
 mod command;
+mod container;
 mod env_file;
 mod fake;
 mod group;
@@ -29,11 +30,13 @@ use serde_json::{Map, Value as Json};
 use stream::Streams;
 use watch::Watched;
 use windlass_engine::attempt_end::AttemptResult;
+use windlass_engine::store::LogStream;
 use windlass_engine::transition::Outcome;
 use windlass_system::Clock;
 use windlass_system::process::output_file_name;
 use windlass_workflow::kinds::shell::{OutputSource, Payload};
 
+pub(crate) use container::DEFAULT_PROGRAM as DEFAULT_CONTAINER_PROGRAM;
 pub(super) use fake::start_fake;
 
 /// Time between two tries of something that the system refused because files or memory were short.
@@ -41,7 +44,11 @@ const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Makes the handler for one worker.
 pub(super) fn start(worker: &WorkerContext) -> Arc<dyn Handler> {
-    Arc::new(Shell { reaper: Reaper::new(worker.host_scope), clock: worker.clock.clone() })
+    Arc::new(Shell {
+        reaper: Reaper::new(worker.host_scope),
+        clock: worker.clock.clone(),
+        container_program: Arc::clone(&worker.container_program),
+    })
 }
 
 /// Executes scripts and programs, each as a process in a group of its own.
@@ -49,11 +56,12 @@ pub(super) fn start(worker: &WorkerContext) -> Arc<dyn Handler> {
 struct Shell {
     reaper: Reaper,
     clock: Clock,
+    container_program: Arc<str>,
 }
 
 impl Handler for Shell {
     fn execute(&self, attempt: &Attempt) -> Outcome {
-        execute(&self.reaper, attempt).unwrap_or_else(|outcome| outcome)
+        self.execute(attempt).unwrap_or_else(|outcome| outcome)
     }
 
     fn lease_confirmed(&self, backstop_at_ms: i64) {
@@ -71,50 +79,80 @@ fn mark(attempt: &Attempt) -> String {
     format!("{}-{}", attempt.database_instance(), attempt.job().id)
 }
 
-/// Executes one attempt. The error is an outcome too: that of an attempt whose process did not start.
-fn execute(reaper: &Reaper, attempt: &Attempt) -> Result<Outcome, Outcome> {
-    let payload = Payload::parse(attempt.payload()).map_err(failed_for_good)?;
-    let folder = reaper
-        .output_folder()
-        .map_err(|error| refusal::outcome(Refused::Folder, "no folder for WINDLASS_OUTPUT", &error))?;
-    let name = output_file_name(attempt.job().id, attempt.number());
-    let output_file = folder.join(&name);
-    let (mut command, files) = command::build(attempt, &payload, &output_file)?;
-    if attempt.number() > 1 {
-        // The worker of an earlier attempt may have died. Its processes must not run beside this attempt.
-        kill::sweep(&mark(attempt), AttemptRange::Before(attempt.number()))?;
-    }
-    if attempt.stop().cause().is_some() {
-        return Err(Outcome::Unstarted);
-    }
-    if let Some(files) = files {
-        files.put(attempt)?;
-    }
-    let refused = |what| move |error| refusal::outcome(Refused::Files, what, &error);
-    let _file = attempt.stop().wake_file().map_err(refused("no file to wake its thread"))?;
-    let streams = Streams::of(&mut command, attempt.masker()).map_err(refused("no pipe for its output"))?;
-    let entry = reaper
-        .add_attempt(&name)
-        .map_err(refused("its processes could not be added to the table of the process reaper"))?;
-    let child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => {
-            // No process was started.
-            entry.end();
-            return Err(cannot_start(&command, &error));
+impl Shell {
+    /// Executes one attempt. The error is an outcome too: that of an attempt whose process did not start.
+    fn execute(&self, attempt: &Attempt) -> Result<Outcome, Outcome> {
+        let payload = Payload::parse(attempt.payload()).map_err(failed_for_good)?;
+        let folder = self
+            .reaper
+            .output_folder()
+            .map_err(|error| refusal::outcome(Refused::Folder, "no folder for WINDLASS_OUTPUT", &error))?;
+        let name = output_file_name(attempt.job().id, attempt.number());
+        let output_file = folder.join(&name);
+        let (mut command, files) = command::build(attempt, &payload, &self.container_program, &output_file)?;
+        if attempt.number() > 1 {
+            self.end_earlier_attempts(attempt, &payload)?;
         }
-    };
-    let watched = supervise(attempt, &entry, StartedProcess { command, child, streams }, payload.output);
-    let outcome = match watched {
-        Ok(watched) => outcome_of_process(attempt, &payload, &output_file, watched),
-        Err(outcome) => outcome,
-    };
-    if !matches!(outcome, Outcome::Successful { .. }) {
-        // A child in a session of its own has left the group. If it can't be killed, the next attempt says so.
+        if attempt.stop().cause().is_some() {
+            return Err(Outcome::Unstarted);
+        }
+        if let Some(files) = files {
+            files.put(attempt)?;
+        }
+        let refused = |what| move |error| refusal::outcome(Refused::Files, what, &error);
+        if payload.container.is_some() {
+            container::make_output_file(&output_file).map_err(refused("no file for WINDLASS_OUTPUT"))?;
+        }
+        let _file = attempt.stop().wake_file().map_err(refused("no file to wake its thread"))?;
+        let streams =
+            Streams::of(&mut command, attempt.masker()).map_err(refused("no pipe for its output"))?;
+        let entry = self
+            .reaper
+            .add_attempt(&name)
+            .map_err(refused("its processes could not be added to the table of the process reaper"))?;
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                // No process was started.
+                entry.end();
+                return Err(match payload.container {
+                    Some(_) => container::cannot_start(&command, &error),
+                    None => cannot_start(&command, &error),
+                });
+            }
+        };
+        let watched = supervise(attempt, &entry, StartedProcess { command, child, streams }, payload.output);
+        let outcome = match watched {
+            Ok(watched) => outcome_of_process(attempt, &payload, &output_file, watched),
+            Err(outcome) => outcome,
+        };
+        if !matches!(outcome, Outcome::Successful { .. }) {
+            self.end_left_processes(attempt, &payload);
+        }
+        entry.end();
+        Ok(outcome)
+    }
+
+    /// Ends what earlier attempts left: their workers may have died, and nothing of them may run beside this attempt.
+    fn end_earlier_attempts(&self, attempt: &Attempt, payload: &Payload) -> Result<(), Outcome> {
+        if payload.container.is_some() {
+            container::remove(&self.container_program, &mark(attempt), &self.clock).map_err(|error| {
+                failed(format!("a container of an earlier attempt may still be there: {error}"))
+            })?;
+        }
+        kill::sweep(&mark(attempt), AttemptRange::Before(attempt.number()))
+    }
+
+    /// Ends what an attempt left that was not successful: a container that outlives its client, and a child in a session of
+    /// its own, which has left the group. If it can't be ended, the next attempt says so.
+    fn end_left_processes(&self, attempt: &Attempt, payload: &Payload) {
+        if payload.container.is_some()
+            && let Err(error) = container::remove(&self.container_program, &mark(attempt), &self.clock)
+        {
+            attempt.log(LogStream::Stderr, format!("its container may still be there: {error}"));
+        }
         let _left = kill::sweep(&mark(attempt), AttemptRange::Only(attempt.number()));
     }
-    entry.end();
-    Ok(outcome)
 }
 
 /// A process that was started, and what it was started with.
@@ -155,6 +193,11 @@ fn outcome_of_process(attempt: &Attempt, payload: &Payload, output_file: &Path, 
         output::discard(output_file);
         Ok(None)
     };
+    // The client of a container that gets a signal before the container has started may exit with 0.
+    if let (Some(_container), Some(stopped), true) = (&payload.container, &watched.stopped, status.success())
+    {
+        return failed(format!("{stopped}; the container program ended with exit code 0"));
+    }
     conclude(attempt, ProcessEnd { status, stopped: watched.stopped }, output)
 }
 

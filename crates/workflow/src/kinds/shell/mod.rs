@@ -1,5 +1,6 @@
 //! The kind `shell`: a job that is a process, either a script or a program with arguments.
 
+mod container;
 mod files;
 mod payload;
 mod read;
@@ -15,6 +16,8 @@ use crate::files::{Artifact, Input};
 use crate::secrets::JobSecret;
 use crate::support::{self, Support};
 use crate::{env, limits, template};
+pub(crate) use container::CONTAINER_KEYS;
+pub use container::{Container, Pull, check_argument};
 pub use payload::Payload;
 use payload::{command_summary, script_summary};
 pub(crate) use read::{ARTIFACT, Defaults, read_plain_command};
@@ -58,6 +61,9 @@ pub struct Shell {
     /// The files that are kept when the job succeeds.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub artifacts: Box<[Artifact]>,
+    /// The image in which the process runs. Nothing means that it is a process of the worker's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Box<Container>>,
 }
 
 /// A file with variables for a process.
@@ -135,11 +141,12 @@ impl Shell {
             env_files: Box::default(),
             inputs: Box::default(),
             artifacts: Box::default(),
+            container: None,
         }
     }
 
     pub(super) fn payload(&self, uses: &[&str], secrets: &[JobSecret]) -> String {
-        let Shell { program, env, dir, output, stdin, env_files, inputs, artifacts } = self;
+        let Shell { program, env, dir, output, stdin, env_files, inputs, artifacts, container } = self;
         let (run, command, shell) = match program {
             Program::Script { text, shell } => (Some(text.clone()), None, shell.clone()),
             Program::Command(words) => (None, Some(words.clone()), Vec::new()),
@@ -158,6 +165,7 @@ impl Shell {
             secrets: secrets.to_vec(),
             inputs: inputs.to_vec(),
             artifacts: artifacts.to_vec(),
+            container: container.as_deref().cloned(),
         };
         serde_json::to_string(&payload).expect("a payload has only string keys")
     }
@@ -200,6 +208,9 @@ impl Shell {
             field::filled(&file.path, &format!("action.env_files[{at}].path"))?;
         }
         read.extend(self.check_files(names)?);
+        if let Some(container) = &self.container {
+            read.extend(container.check(names)?);
+        }
         Ok(read)
     }
 }

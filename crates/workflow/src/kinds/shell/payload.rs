@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{EnvFile, KIND, OutputSource};
+use super::{Container, EnvFile, KIND, OutputSource};
 use crate::files::{Artifact, Input};
 use crate::kinds::{Summary, SummaryText};
 use crate::secrets::JobSecret;
@@ -50,6 +50,9 @@ pub struct Payload {
     /// The files that are kept after a success.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// The image in which the process runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Container>,
 }
 
 impl Payload {

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::files;
+use super::container::CONTAINER;
 use super::{EnvFile, IfMissing, OutputSource, Program, Shell};
+use super::{container, files};
 use crate::expression::Place;
 use crate::key::{Key, Table, ValueType};
 use crate::kinds::Action;
@@ -15,7 +16,8 @@ use crate::tree::{Entry, Node, Value};
 use crate::{env, expect, limits, support};
 
 /// The keys besides those that choose the action.
-pub(super) const OTHER_KEYS: &[Key] = &[SHELL, ENV, DIR, OUTPUT, STDIN, ENV_FILES, INPUTS, ARTIFACTS];
+pub(super) const OTHER_KEYS: &[Key] =
+    &[SHELL, ENV, DIR, OUTPUT, STDIN, ENV_FILES, INPUTS, ARTIFACTS, CONTAINER];
 
 pub(super) const RUN: Key = Key::new("run", &[ValueType::Text], "a script for the shell").elsewhere(&[
     "script",
@@ -103,17 +105,18 @@ pub(super) fn read<'t>(
 ) -> Option<Action> {
     let (mut script, mut command, mut env) = (None, None, BTreeMap::new());
     let (mut stdin, mut env_files) = (None, Vec::new());
-    let (mut inputs, mut artifacts) = (Vec::new(), Vec::new());
+    let (mut inputs, mut artifacts, mut container) = (Vec::new(), Vec::new(), None);
     let mut own = Defaults::default();
     for entry in keys {
         match entry.key.as_ref() {
-            "run" => script = read_script(entry, findings),
+            "run" => script = read_script(entry, templates, findings),
             "command" => command = read_command(entry, templates, findings),
             "env" => env = env::read(entry, &ENV, templates, findings),
             "stdin" => stdin = read_stdin(entry, templates, findings),
             "env_files" => env_files = read_env_files(entry, findings),
             "inputs" => inputs = files::read_inputs(entry, templates, findings),
             "artifacts" => artifacts = files::read_artifacts(entry, templates, findings),
+            "container" => container = container::read(entry, templates, findings),
             _ => own.read(entry, templates, findings),
         }
     }
@@ -137,6 +140,7 @@ pub(super) fn read<'t>(
         env_files: env_files.into(),
         inputs: inputs.into(),
         artifacts: artifacts.into(),
+        container: container.map(Box::new),
     }))
 }
 
@@ -149,7 +153,11 @@ fn check_shell_has_script(keys: &[&Entry<'_>], findings: &mut Findings) {
     }
 }
 
-fn read_script(entry: &Entry<'_>, findings: &mut Findings) -> Option<String> {
+fn read_script<'t>(
+    entry: &'t Entry<'_>,
+    templates: &mut Templates<'t>,
+    findings: &mut Findings,
+) -> Option<String> {
     if let Value::List(_) = entry.node.value {
         let help = "write a program and its arguments as `command`";
         expect::wrong_type_help(&entry.node, "`run`", "a string, the script", help, findings);
@@ -160,6 +168,7 @@ fn read_script(entry: &Entry<'_>, findings: &mut Findings) -> Option<String> {
         findings.push(Finding::new(entry.node.span.clone(), "`run` is empty").label("write the script here"));
         return None;
     }
+    templates.add_script(&entry.node);
     Some(script.to_owned())
 }
 

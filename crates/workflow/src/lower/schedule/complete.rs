@@ -21,11 +21,13 @@ pub(super) fn complete(
     findings: &mut Findings,
 ) -> Option<Schedule> {
     let rule = rule(&name, item, &table, findings);
+    let has_rule = rule.is_some();
     check_catchup(&table, findings);
     let catchup = table.catchup.unwrap_or_default();
     let mut schedule = Schedule {
         name,
-        rule: rule?,
+        // The other keys are checked too when the rule is wrong, which was reported.
+        rule: rule.unwrap_or(Rule::EveryMs(limits::SCHEDULE_INTERVAL_MS)),
         timezone: table.timezone.as_ref().map_or(DEFAULT_TIMEZONE, |(timezone, _)| timezone).to_owned(),
         overlap: table.overlap.unwrap_or(match catchup {
             // `catchup = "all"` asks for a run for every occurrence, so none may be skipped.
@@ -45,7 +47,7 @@ pub(super) fn complete(
         check_rule(&schedule, item, &table, scope, findings) && set_ends(&mut schedule, &table, findings);
     let is_right = is_right && check_rule(&schedule, item, &table, scope, findings);
     schedule.params = params::read(&schedule, item, &table, scope, findings)?;
-    (is_right && !table.is_wrong).then_some(schedule)
+    (is_right && has_rule && !table.is_wrong).then_some(schedule)
 }
 
 /// Sets `start` and `end`, if they are given. Returns whether both could be read.
@@ -124,7 +126,7 @@ fn instant(key: &str, node: &Node<'_>, timezone: &str, findings: &mut Findings) 
     }
 }
 
-/// Whether the rule can be compiled. Reports an error at the wrong key if it can't.
+/// Whether the rule can be compiled. Reports the errors at the wrong keys if it can't.
 fn check_rule(
     schedule: &Schedule,
     item: &Node<'_>,
@@ -132,7 +134,15 @@ fn check_rule(
     scope: &Scope<'_>,
     findings: &mut Findings,
 ) -> bool {
-    let Err(RuleError { reason, help, field, range }) = Timetable::of(schedule) else { return true };
+    let errors = Timetable::errors(schedule);
+    for error in &errors {
+        findings.push(finding(error, item, table, scope));
+    }
+    errors.is_empty()
+}
+
+fn finding(error: &RuleError, item: &Node<'_>, table: &ScheduleTable<'_, '_>, scope: &Scope<'_>) -> Finding {
+    let RuleError { reason, help, field, range } = error;
     let wrong = match field {
         ScheduleField::Rule => {
             table.cron.as_ref().map(|(_, span)| span).or(table.every_ms.as_ref().map(|(_, span)| span))
@@ -143,9 +153,8 @@ fn check_rule(
     };
     let span = wrong.unwrap_or(&item.span).clone();
     let span = match (&table.cron, range) {
-        (Some((cron, _)), Some(range)) => template::span_within(scope.file, &span, cron, &range),
+        (Some((cron, _)), Some(range)) => template::span_within(scope.file, &span, cron, range),
         (Some(_) | None, _) => span,
     };
-    findings.push(Finding::new(span, reason).help(help));
-    false
+    Finding::new(span, reason.as_str()).help(help.as_str())
 }

@@ -70,7 +70,8 @@ fn take<'t, 's>(part: &'t Entry<'s>, table: &mut ScheduleTable<'t, 's>, findings
         "cron" => keep(&mut table.cron, text(part, findings), span),
         "every" => keep(
             &mut table.every_ms,
-            expect::duration_ms(part, ShortestDuration::OneMillisecond, findings),
+            // The limits of an interval are those of the timetable.
+            expect::duration_ms(part, ShortestDuration::Zero, findings),
             span,
         ),
         "timezone" => keep(&mut table.timezone, text(part, findings), span),
