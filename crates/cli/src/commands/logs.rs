@@ -101,14 +101,14 @@ pub(crate) fn execute(global: &GlobalOptions, args: &LogsArgs) -> Result<(), Fai
 
 /// Reads a regular expression; for clap.
 fn parse_pattern(text: &str) -> Result<Regex, String> {
-    Regex::new(text).map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "the expression is too large".to_owned(),
-        // Its last line has the reason. The others draw the expression again.
-        error => {
-            let text = error.to_string();
-            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            format!("it is no regular expression: {reason}")
+    Regex::new(text).map_err(|error| {
+        if matches!(error, regex::Error::CompiledTooBig(_)) {
+            return "the expression is too large".to_owned();
         }
+        // The last line has the reason. The others draw the expression again.
+        let text = error.to_string();
+        let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        format!("it is no regular expression: {reason}")
     })
 }
 
