@@ -101,6 +101,8 @@ CREATE TABLE runs (
     created_at       {integer} NOT NULL DEFAULT ({now_ms}),
     started_at       {integer},
     finished_at      {integer},
+    -- How long it took before its last retry, without the time between. A retry sets the two above to NULL.
+    ran_before_ms    {integer} NOT NULL DEFAULT 0,
     updated_at       {integer} NOT NULL DEFAULT ({now_ms}),
     -- Why a schedule started it, or `event` if a trigger did; NULL if a person submitted it.
     source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'manual', 'event')),

@@ -158,3 +158,25 @@ fn jobs_that_were_not_selected_count_as_they_ended() {
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
     bench.assert_sound();
 }
+
+#[test]
+fn the_time_before_a_retry_counts_and_the_time_between_does_not() {
+    let bench = Bench::new();
+    let run_id = bench.submit(graph(vec![vec![]]));
+    let execute = |took_ms: i64, outcome: Outcome| {
+        let worker = bench.worker();
+        let jobs = bench.claim(worker, 1);
+        bench.clock.advance_ms(took_ms);
+        bench.finish(worker, &jobs[0], outcome);
+        let run = bench.store.runs().get(run_id).unwrap();
+        assert!(run.status.is_terminal());
+        (run.ran_before_ms, run.finished_at.unwrap() - run.started_at.unwrap())
+    };
+    assert_eq!(execute(170, failure()), (0, 170));
+    bench.clock.advance_ms(3_600_000);
+    bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
+    bench.clock.advance_ms(1_000);
+    assert_eq!(execute(49, failure()), (170, 49));
+    bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
+    assert_eq!(execute(1, success()), (219, 1));
+}

@@ -94,7 +94,8 @@ impl RunView {
             created_at: instant(Some(run.created_at)),
             started_at: instant(run.started_at),
             finished_at: instant(run.finished_at),
-            duration_ms: duration_ms(run.started_at, run.finished_at),
+            duration_ms: duration_ms(run.started_at, run.finished_at)
+                .map(|last_ms| run.ran_before_ms + last_ms),
             interrupted,
             parent: run.parent_job_id.map(|job_id| ParentView { job_id, root_run_id: run.root_run_id }),
             job_counts: JobCountsView::new(counts),

@@ -172,6 +172,10 @@ impl UnstartedView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Occurrence")]
 pub struct OccurrenceView {
+    /// The workflow.
+    workflow: String,
+    /// The name of the schedule.
+    schedule: String,
     /// The occurrence.
     scheduled_for: Option<Instant>,
     /// The same in the time zone of the schedule.
@@ -181,9 +185,11 @@ pub struct OccurrenceView {
 }
 
 impl OccurrenceView {
-    /// `schedule` gives the time zone.
+    /// `schedule` gives the names and the time zone.
     pub fn new(occurrence: &Time, schedule: &Schedule) -> OccurrenceView {
         OccurrenceView {
+            workflow: schedule.workflow.clone(),
+            schedule: schedule.name.clone(),
             scheduled_for: instant(Some(occurrence.at_ms)),
             local: local_text(occurrence.at_ms, &schedule.definition.timezone),
             moved: occurrence.moved.map(|moved| moved.to_string()),

@@ -1,22 +1,25 @@
 //! `windlass logs`: shows the output of jobs.
 
 mod reader;
+mod selection;
 
 use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use regex::Regex;
 use windlass_engine::store::Job;
 use windlass_system::wake_ups::WakeUps;
 
-use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob};
+use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob, parse_since};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find::{self, FoundRunOrJob};
 use crate::output::{self, Output};
 use crate::stderr;
 use crate::text::called_jobs::{CalledJobs, has_calls};
-use reader::{Page, Reader};
+use reader::{Page, Reader, Timestamps};
+use selection::LineSelection;
 
 /// Show the output of the jobs of a run
 #[derive(Debug, Args)]
@@ -37,16 +40,37 @@ pub(crate) struct LogsArgs {
     /// Only this attempt of each job, counted from 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
     attempt: Option<i64>,
+
+    /// Only the last lines of each job
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=TAIL_MAX))]
+    tail: Option<u32>,
+
+    /// Only lines written since then: 10m, 2h, today, 2026-11-20, "2026-11-20 09:00"
+    #[arg(long, value_name = "AGO|TIME", value_parser = parse_since)]
+    since: Option<i64>,
+
+    /// Only lines that match this regular expression; `(?i)` ignores case
+    #[arg(short, long, value_name = "REGEX", value_parser = parse_pattern)]
+    grep: Option<Regex>,
+
+    /// Show when each line was written
+    #[arg(short, long)]
+    timestamps: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass logs                        # the newest run
+  windlass logs nightly -f             # follow the newest run of `nightly`
   windlass logs 3                      # all jobs of run 3
   windlass logs 3 build                # one job
   windlass logs 3 build --attempt 2
-  windlass logs 3 -f                   # follow new output
+  windlass logs 3 -n 20 -t             # the last lines of each job, with times
+  windlass logs 3 --since 10m -g 'error|warn'
   windlass logs 3 -o jsonl | jq -r .text";
 
+/// The largest number of `--tail`.
+const TAIL_MAX: i64 = 1_000_000;
 /// The longest wait for new lines. A change ends the wait at once.
 const FOLLOW_POLL: Duration = Duration::from_secs(1);
 /// The shortest time between two reads with --follow.
@@ -69,9 +93,42 @@ pub(crate) fn execute(global: &GlobalOptions, args: &LogsArgs) -> Result<(), Fai
     let database = Database::for_reading(global)?;
     let subject = subject(&database, args)?;
     if args.follow {
-        follow(global, &database, &subject, args.attempt)
+        follow(global, &database, &subject, args)
     } else {
-        once(global, &database, &subject, args.attempt)
+        once(global, &database, &subject, args)
+    }
+}
+
+/// Reads a regular expression; for clap.
+fn parse_pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| {
+        if matches!(error, regex::Error::CompiledTooBig(_)) {
+            return "the expression is too large".to_owned();
+        }
+        // The last line has the reason. The others draw the expression again.
+        let text = error.to_string();
+        let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        format!("it is no regular expression: {reason}")
+    })
+}
+
+impl LogsArgs {
+    fn selection(&self) -> LineSelection {
+        LineSelection {
+            attempt: self.attempt,
+            tail: self.tail,
+            since_ms: self.since,
+            pattern: self.grep.clone(),
+        }
+    }
+
+    fn timestamps(&self) -> Timestamps {
+        if self.timestamps { Timestamps::Shown } else { Timestamps::Hidden }
+    }
+
+    /// Whether lines may be left out.
+    fn selects(&self) -> bool {
+        self.tail.is_some() || self.since.is_some() || self.grep.is_some()
     }
 }
 
@@ -120,7 +177,7 @@ impl LogSource {
         &self,
         database: &Database,
         called: &mut CalledJobs,
-        attempt: Option<i64>,
+        args: &LogsArgs,
     ) -> Result<Reader, Failure> {
         let names = match self {
             LogSource::Run(_) => {
@@ -129,7 +186,7 @@ impl LogSource {
             }
             LogSource::Job(_) => Vec::new(),
         };
-        Ok(Reader::new(attempt, &names))
+        Ok(Reader::new(args.selection(), args.timestamps(), &names))
     }
 }
 
@@ -137,15 +194,15 @@ fn once(
     global: &GlobalOptions,
     database: &Database,
     subject: &LogSource,
-    attempt: Option<i64>,
+    args: &LogsArgs,
 ) -> Result<(), Failure> {
     let mut called = CalledJobs::default();
-    let mut reader = subject.reader(database, &mut called, attempt)?;
+    let mut reader = subject.reader(database, &mut called, args)?;
     let mut views = Vec::new();
     let mut is_empty = true;
     for job in subject.started_jobs(database, &mut called)? {
         while let Some(page) = reader.next_page(database, &job, &called.name(&job))? {
-            is_empty = false;
+            is_empty &= page.is_empty();
             match global.output {
                 OutputFormat::Json => views.extend(page.views(&job)),
                 OutputFormat::Text | OutputFormat::Jsonl => write(global, &page, &job)?,
@@ -157,6 +214,7 @@ fn once(
     }
     if is_empty {
         stderr::note(match subject.is_over(database)? {
+            true | false if args.selects() => "no line matches",
             true => "no output was written",
             false => "no output was written yet; -f waits for it",
         });
@@ -168,12 +226,12 @@ fn follow(
     global: &GlobalOptions,
     database: &Database,
     subject: &LogSource,
-    attempt: Option<i64>,
+    args: &LogsArgs,
 ) -> Result<(), Failure> {
     let listener = database.store().listen(WakeUps::PROGRESS);
     database.store().watch();
     let mut called = CalledJobs::default();
-    let mut reader = subject.reader(database, &mut called, attempt)?;
+    let mut reader = subject.reader(database, &mut called, args)?;
     loop {
         // Read the state before the lines: a job that has ended wrote its last line before that.
         let is_over = subject.is_over(database)?;

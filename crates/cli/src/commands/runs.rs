@@ -106,7 +106,7 @@ fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
             runs_and_jobs::run_state(run, interrupted),
             jobs(run),
             time::relative(run.created_at, now_ms),
-            runs_and_jobs::span(run.started_at, run.finished_at, now_ms),
+            runs_and_jobs::run_span(run, now_ms),
             values::params(&run.params),
         ]);
     }

@@ -8,7 +8,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::text::runs_and_jobs::{self, run_style};
 use crate::text::style::{BOLD, DIM, paint, printable};
-use crate::text::{failed_jobs, time, values};
+use crate::text::{failed_jobs, values};
 
 /// How many lines of output a failed job shows in the summary.
 const CLOSING_TAIL_LINES: i64 = 5;
@@ -24,9 +24,11 @@ pub(super) enum FailedOutput {
 /// The first line.
 pub(super) fn opening(run: &Run) -> String {
     let jobs = if run.total_jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", run.total_jobs) };
-    // Another program may have inserted the run with wrong numbers, which are corrected later.
+    // Another program may have inserted the run with wrong numbers, which are corrected later. Of a run without an
+    // unfinished job there is nothing to say: only its end is missing.
     let over = match run.total_jobs - run.unfinished_jobs {
         ..=0 => String::new(),
+        over if over >= run.total_jobs => String::new(),
         over => format!(", {over} finished before"),
     };
     let title = paint(BOLD, format!("run {}", run.id));
@@ -76,7 +78,7 @@ fn outcome(run: &Run, counts: &JobCounts) -> String {
     };
     let word = paint(run_style(run.status).bold(), word);
     let took = match (run.started_at, run.finished_at) {
-        (Some(started_at), Some(finished_at)) => format!(" in {}", time::duration(finished_at - started_at)),
+        (Some(_), Some(finished_at)) => format!(" in {}", runs_and_jobs::run_span(run, finished_at)),
         (Some(_), None) | (None, Some(_) | None) => String::new(),
     };
     format!("run {} {word}{took}: {}", run.id, runs_and_jobs::job_counts(counts))

@@ -108,6 +108,11 @@ pub(crate) fn job_counts(counts: &JobCounts) -> String {
     }
 }
 
+/// The time that a run took, or has taken so far. The time between its end and a retry does not count.
+pub(crate) fn run_span(run: &Run, now_ms: i64) -> String {
+    span(run.started_at.map(|started_at| started_at - run.ran_before_ms), run.finished_at, now_ms)
+}
+
 /// The time from start to end, or from start to now.
 pub(crate) fn span(started_at: Option<i64>, finished_at: Option<i64>, now_ms: i64) -> String {
     match (started_at, finished_at) {

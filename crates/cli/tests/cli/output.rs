@@ -344,3 +344,15 @@ fn jobs_are_asked_for_colours_unless_somebody_has_decided() {
     assert_eq!(asked("env = { FORCE_COLOR = '0' }", &[]), "0 unset");
     assert_eq!(asked("output = 'text'", &[]), "unset unset", "its standard output is a value");
 }
+
+#[test]
+fn a_retried_run_took_the_time_of_all_its_executions() {
+    let bench = Bench::new();
+    bench.write("bad.toml", "name = 'bad'\n[jobs.a]\nrun = 'sleep 0.3; exit 3'\n");
+    bench.windlass(&["run", "bad.toml"]).code(1);
+    let first = bench.json(&["inspect", "1"])["duration_ms"].as_i64().unwrap();
+    bench.windlass(&["retry", "1"]).code(1);
+    let both = bench.json(&["inspect", "1"])["duration_ms"].as_i64().unwrap();
+    assert!(first >= 300 && both >= first + 300, "{first} {both}");
+    bench.windlass(&["inspect", "1"]).code(0).says(&["took", "before", "ms of it before the last retry"]);
+}

@@ -173,3 +173,35 @@ fn a_list_of_runs_goes_on_below_a_number() {
     bench.windlass(&["runs", "--before", "1"]).code(0).tells(&["no run matches"]);
     bench.windlass(&["runs", "--before", "x"]).fails(2, &["a run is a number such as 3"]);
 }
+
+#[test]
+fn logs_select_lines() {
+    let bench = bench_with_two_runs();
+    bench.write("many.toml", "[jobs.many]\nrun = 'seq 1 2500; echo Last'\n[jobs.one]\nrun = 'echo 7'\n");
+    bench.windlass(&["run", "many.toml"]).code(0);
+    let lines = |arguments: &[&str]| -> Vec<String> {
+        let outcome = bench.windlass(&[&["logs"], arguments].concat());
+        outcome.code(0).stdout.lines().map(|line| line.trim_end().to_owned()).collect()
+    };
+    assert_eq!(lines(&["3/many", "--tail", "2"]), ["2500", "Last"]);
+    assert_eq!(lines(&["3/many", "-n", "1201"])[..2], ["1301", "1302"], "more than a page");
+    assert_eq!(lines(&["3/many"]).len(), 2_501);
+    assert_eq!(
+        lines(&["-n", "1", "-g", "7"]),
+        ["many | 2497", "one  | 7"],
+        "the last lines that match, of each job"
+    );
+    assert_eq!(lines(&["3/many", "--grep", "(?i)^last|^1$"]), ["1", "Last"]);
+    assert_eq!(lines(&["3/many", "--since", "1h"]).len(), 2_501);
+    assert_eq!(lines(&["3/many", "-n", "0"]), [""; 0]);
+    assert_eq!(lines(&["3/many", "-n", "1", "-f"]), ["Last"]);
+    bench.windlass(&["logs", "--since", "2100-01-01"]).code(0).tells(&["no line matches"]);
+    let timed = lines(&["3/one", "-t"]).remove(0);
+    let (time, text) = timed.rsplit_once(' ').expect("a time");
+    assert!(text == "7" && time.contains(':') && time.starts_with("20"), "{timed}");
+    bench.write("red.toml", "[jobs.red]\nrun = 'printf \"\\033[31mred\\033[0m\\n\"'\n");
+    bench.windlass(&["run", "red.toml"]).code(0);
+    assert_eq!(lines(&["-g", "^red$"]), ["red"], "colours are no part of a line");
+    bench.windlass(&["logs", "--grep", "("]).fails(2, &["unclosed group"]);
+    bench.windlass(&["logs", "--tail", "x"]).fails(2, &["'x'"]);
+}

@@ -121,7 +121,12 @@ fn invalid_schedules_are_refused() {
     backfill("2026-01-01", "2126-01-01")
         .fails(2, &["--to 2126-01-01 is in the future", "(now) or an earlier time"]);
     backfill("soon", "2026-01-01").fails(2, &["--from soon is not an instant"]);
-    bench.windlass(&["schedule", "add", "tick", "nightly", "--every", "1s"]).code(0);
+    bench.windlass(&["schedule", "add", "nightly/tick", "--every", "1s"]).code(0);
+    bench.windlass(&["schedule", "add", "tock", "--every", "1s"]).fails(2, &["is missing", "WORKFLOW/tock"]);
+    let next = bench.json(&["schedule", "next", "-n", "3"]);
+    let keys: Vec<_> = next.as_array().unwrap().iter().map(|time| time["schedule"].clone()).collect();
+    assert_eq!(keys, ["tick", "tick", "tick"], "of all schedules the earliest");
+    bench.windlass(&["schedule", "next"]).code(0).says(&["SCHEDULE", "nightly/tick"]);
     bench
         .windlass(&["schedule", "backfill", "tick", "--from", "2025-01-01", "--to", "2026-01-01"])
         .fails(2, &["more than 100000 occurrences"]);

@@ -90,6 +90,34 @@ impl Logs<'_> {
         })
     }
 
+    /// The lines of one job before a position, in order: the last ones, `limit` at most.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn before(&self, position: LogPosition, limit: i64) -> Result<Vec<LogLine>> {
+        self.store.read(|connection| {
+            let mut lines = all(
+                connection,
+                "SELECT attempt, line, at, stream, text FROM job_logs
+                 WHERE job_id = $1 AND (attempt, line) < ($2, $3)
+                 ORDER BY attempt DESC, line DESC LIMIT $4",
+                &[position.job_id.into(), position.attempt.into(), position.line.into(), limit.into()],
+                |row| {
+                    Ok(LogLine {
+                        job_id: position.job_id,
+                        attempt: row.integer(0)?,
+                        line: row.integer(1)?,
+                        at: row.integer(2)?,
+                        stream: row.parsed(3, LogStream::parse)?,
+                        text: row.text(4)?,
+                    })
+                },
+            )?;
+            lines.reverse();
+            Ok(lines)
+        })
+    }
+
     /// The last lines of one attempt, in order.
     ///
     /// # Errors

@@ -83,7 +83,7 @@ pub(super) fn text(
 fn heading(details: &RunDetails, now_ms: i64) -> String {
     let run = &details.run;
     let title = format!("run {}", run.id);
-    let took = runs_and_jobs::span(run.started_at, run.finished_at, now_ms);
+    let took = runs_and_jobs::run_span(run, now_ms);
     let params = values::params(&run.params);
     let lines = values::fields(&[
         ("schedule", details.schedule.as_ref().map(|schedule| occasion(run, schedule))),
@@ -95,6 +95,7 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
             if run.finished_at.is_some() { "took" } else { "so far" },
             Some(took).filter(|took| !took.is_empty()),
         ),
+        ("before", Some(before_retry(run)).filter(|before| !before.is_empty())),
         (
             "deadline",
             run.deadline_at.filter(|_| run.finished_at.is_none()).map(|at| time::instant(at, now_ms)),
@@ -109,6 +110,14 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
     ]);
     let state = runs_and_jobs::run_state(run, details.interrupted);
     format!("{}  {}  {state}\n{lines}", paint(BOLD, title), printable(&run.workflow))
+}
+
+/// How long a run took before its last retry.
+fn before_retry(run: &Run) -> String {
+    match run.ran_before_ms {
+        ..=0 => String::new(),
+        before_ms => format!("{} of it before the last retry", time::duration(before_ms)),
+    }
 }
 
 /// The outputs of a run, or why they have no value.
@@ -208,8 +217,9 @@ impl<'j> Items<'j> {
 /// The time from the start of the run to the start of the job's last attempt.
 fn start(run_started_at: Option<i64>, job_started_at: Option<i64>) -> String {
     match (run_started_at, job_started_at) {
-        (Some(run), Some(job)) => format!("+{}", time::duration(job - run)),
-        (None, _) | (_, None) => String::new(),
+        // A retry starts the run anew, and keeps the jobs that succeeded before.
+        (Some(run), Some(job)) if job >= run => format!("+{}", time::duration(job - run)),
+        (None | Some(_), _) => String::new(),
     }
 }
 

@@ -5,20 +5,27 @@ use std::collections::HashMap;
 use windlass_engine::store::{Job, LogLine, LogPosition, LogStream};
 use windlass_views::LogView;
 
+use super::selection::{LineSelection, PAGE_LINES};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::text::style::{CYAN, DIM, YELLOW, coloured, paint, printable};
+use crate::text::time;
 
-/// How many lines one page has.
-const PAGE_LINES: i64 = 1_000;
 /// The widest column of job names.
 const MAX_NAME_COLUMNS: usize = 30;
+
+/// Whether each line begins with the time at which it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timestamps {
+    Shown,
+    Hidden,
+}
 
 /// The position in the output of each job.
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// Show only this attempt.
-    attempt: Option<i64>,
+    selection: LineSelection,
+    timestamps: Timestamps,
     positions: HashMap<i64, LogPosition>,
     /// The jobs whose output was read completely, with their last attempt.
     finished: HashMap<i64, i64>,
@@ -29,6 +36,7 @@ pub(super) struct Reader {
 /// Some lines of one job, in order.
 #[derive(Debug)]
 pub(super) struct Page {
+    timestamps: Timestamps,
     lines: Vec<LogLine>,
     /// The attempt of the line before the first.
     attempt_before: i64,
@@ -38,10 +46,10 @@ pub(super) struct Page {
 
 impl Reader {
     /// With several `names`, each line begins with the name of its job.
-    pub(super) fn new(attempt: Option<i64>, names: &[String]) -> Reader {
+    pub(super) fn new(selection: LineSelection, timestamps: Timestamps, names: &[String]) -> Reader {
         let widest = names.iter().map(|name| console::measure_text_width(name)).max();
         let name_width = widest.filter(|_| names.len() > 1).map(|width| width.min(MAX_NAME_COLUMNS));
-        Reader { attempt, positions: HashMap::new(), finished: HashMap::new(), name_width }
+        Reader { selection, timestamps, positions: HashMap::new(), finished: HashMap::new(), name_width }
     }
 
     /// The next lines of a job, or `None` if there are no more lines yet.
@@ -54,17 +62,16 @@ impl Reader {
         if self.finished.get(&job.id) == Some(&job.attempt) {
             return Ok(None);
         }
-        let start = LogPosition {
-            job_id: job.id,
-            attempt: self.attempt.map_or(0, |attempt| attempt - 1),
-            line: i64::MAX,
+        let position = match self.positions.get(&job.id) {
+            Some(position) => *position,
+            None => self.selection.start(database, job.id)?,
         };
-        let position = *self.positions.entry(job.id).or_insert(start);
         let mut lines = database.ask(|store| store.logs().after(position, PAGE_LINES))?;
-        if let Some(wanted) = self.attempt {
+        if let Some(wanted) = self.selection.attempt {
             lines.retain(|line| line.attempt == wanted);
         }
         let Some(last) = lines.last() else {
+            self.positions.insert(job.id, position);
             // The state was read before the lines: an attempt that had ended wrote no more lines.
             if job.status.is_terminal() {
                 self.finished.insert(job.id, job.attempt);
@@ -72,8 +79,9 @@ impl Reader {
             return Ok(None);
         };
         self.positions.insert(job.id, LogPosition { job_id: job.id, attempt: last.attempt, line: last.line });
+        lines.retain(|line| self.selection.takes(line));
         let prefix = self.name_width.map(|width| prefix(name, width)).unwrap_or_default();
-        Ok(Some(Page { lines, attempt_before: position.attempt, prefix }))
+        Ok(Some(Page { timestamps: self.timestamps, lines, attempt_before: position.attempt, prefix }))
     }
 }
 
@@ -83,6 +91,11 @@ fn prefix(name: &str, width: usize) -> String {
 }
 
 impl Page {
+    /// Whether no line of it is shown.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// The lines for people. A heading marks the start of the second attempt and later ones.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
@@ -99,7 +112,11 @@ impl Page {
                 LogStream::Stdout | LogStream::Stderr => coloured(&line.text).into_owned(),
                 LogStream::Engine => paint(YELLOW, format!("[windlass] {}", printable(&line.text))),
             };
-            text.push_str(&format!("{}{words}\n", self.prefix));
+            let at = match self.timestamps {
+                Timestamps::Hidden => String::new(),
+                Timestamps::Shown => format!("{} ", paint(DIM, time::log_time(line.at))),
+            };
+            text.push_str(&format!("{at}{}{words}\n", self.prefix));
         }
         text
     }

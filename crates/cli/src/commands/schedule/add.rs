@@ -28,13 +28,13 @@ const SHOWN: usize = 3;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("rule").required(true))]
 pub(super) struct AddArgs {
-    /// The name of the schedule
-    #[arg(value_name = "NAME", value_parser = parse_name)]
+    /// The name of the schedule, alone or as WORKFLOW/NAME
+    #[arg(value_name = "NAME")]
     name: String,
 
-    /// The registered workflow that it runs
+    /// The registered workflow that it runs, unless the name has it
     #[arg(value_name = "WORKFLOW")]
-    workflow: String,
+    workflow: Option<String>,
 
     /// A cron expression with five or six fields, or a shortcut such as @daily
     #[arg(long, value_name = "EXPRESSION", group = "rule")]
@@ -84,7 +84,7 @@ pub(super) struct AddArgs {
 const EXAMPLES: &str = "\
 Examples:
   windlass schedule add weekly report --cron '0 6 * * mon' --timezone Asia/Tokyo
-  windlass schedule add poll inbox --every 90s --overlap skip
+  windlass schedule add inbox/poll --every 90s --overlap skip
   windlass schedule add hourly import --cron @hourly --catchup all
   windlass schedule add x report --cron @daily -p 'd={{ scheduled_for | date }}'
 
@@ -93,25 +93,26 @@ An instant is a day or a time in the time zone, or has an offset:
 as [[schedules]].";
 
 pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
-    let mut definition = definition(args)?;
+    let names = &names(args)?;
+    let mut definition = definition(args, names)?;
     let database = Database::existing(global)?;
     let Some((registration, workflow)) =
-        database.ask(|store| store.registrations().workflow(&args.workflow))?
+        database.ask(|store| store.registrations().workflow(&names.workflow))?
     else {
-        refuse_swapped_names(&database, global, args)?;
+        refuse_swapped_names(&database, global, names)?;
         let reason = "no workflow is registered under the name";
-        return Err(find::no_workflow(&database, &args.workflow, reason)?);
+        return Err(find::no_workflow(&database, &names.workflow, reason)?);
     };
     definition.params = params(args, &workflow, &definition)?;
-    refuse_a_taken_name(&database, global, args)?;
-    let schedule = database.ask(|store| store.schedules().add(&args.workflow, definition))?;
+    refuse_a_taken_name(&database, global, names)?;
+    let schedule = database.ask(|store| store.schedules().add(&names.workflow, definition))?;
     let key = schedule.key();
     stderr::note(&format!(
         "schedule {key} is added; `{}` removes it",
         global.hint(&format!("schedule remove {}", quoted(&key)))
     ));
     if registration.paused_at.is_some() {
-        let resume = global.hint(&format!("workflows resume {}", quoted(&args.workflow)));
+        let resume = global.hint(&format!("workflows resume {}", quoted(&names.workflow)));
         stderr::note(&format!(
             "the schedule starts no runs yet, because its workflow is paused; `{resume}` ends the pause"
         ));
@@ -121,22 +122,49 @@ pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Fail
     Output { format: global.output }.object(&view, |_| coming_times::table(&schedule, &coming))
 }
 
+/// The names of a new schedule.
+struct Names {
+    name: String,
+    workflow: String,
+}
+
+/// The names as two arguments, or as WORKFLOW/NAME. The rules for a name are those of a workflow file, so it has no slash.
+fn names(args: &AddArgs) -> Result<Names, Failure> {
+    let (name, workflow) = match (&args.workflow, args.name.rsplit_once('/')) {
+        (Some(workflow), _) => (args.name.as_str(), workflow.as_str()),
+        (None, Some((workflow, name))) => (name, workflow),
+        (None, None) => {
+            return Err(Failure::usage(
+                format!("the workflow of the schedule `{}` is missing", args.name),
+                format!("write WORKFLOW/{0}, or {0} WORKFLOW", args.name),
+            ));
+        }
+    };
+    windlass_workflow::check_schedule_name(name).map_err(|reason| {
+        Failure::usage(
+            format!("`{name}` can't be the name of a schedule: {reason}"),
+            "write WORKFLOW/NAME, or NAME WORKFLOW",
+        )
+    })?;
+    Ok(Names { name: name.to_owned(), workflow: workflow.to_owned() })
+}
+
 /// Catches the two names in the wrong order. A schedule is called WORKFLOW/NAME, so this is an easy mistake.
-fn refuse_swapped_names(database: &Database, global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
-    if database.ask(|store| store.registrations().get(&args.name))?.is_none() {
+fn refuse_swapped_names(database: &Database, global: &GlobalOptions, names: &Names) -> Result<(), Failure> {
+    if database.ask(|store| store.registrations().get(&names.name))?.is_none() {
         return Ok(());
     }
-    let right = format!("schedule add {} {}", quoted(&args.workflow), quoted(&args.name));
+    let right = format!("schedule add {} {}", quoted(&names.workflow), quoted(&names.name));
     Err(Failure::usage(
-        format!("`{}` is a workflow, and `{}` is not", args.name, args.workflow),
+        format!("`{}` is a workflow, and `{}` is not", names.name, names.workflow),
         format!("write the name of the schedule first: `{} …`", global.hint(&right)),
     ))
 }
 
-fn refuse_a_taken_name(database: &Database, global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
+fn refuse_a_taken_name(database: &Database, global: &GlobalOptions, names: &Names) -> Result<(), Failure> {
     let schedules = database.ask(|store| store.schedules().list())?;
     let is_it = |schedule: &&windlass_engine::store::Schedule| {
-        schedule.workflow == args.workflow && schedule.name == args.name
+        schedule.workflow == names.workflow && schedule.name == names.name
     };
     let Some(schedule) = schedules.iter().find(is_it) else { return Ok(()) };
     let key = schedule.key();
@@ -150,7 +178,7 @@ fn refuse_a_taken_name(database: &Database, global: &GlobalOptions, args: &AddAr
 }
 
 /// The schedule without its parameters.
-fn definition(args: &AddArgs) -> Result<Definition, Failure> {
+fn definition(args: &AddArgs, names: &Names) -> Result<Definition, Failure> {
     let catchup = args.catchup.map_or(Catchup::default(), CatchupArgument::catchup);
     check_catchup(args, catchup)?;
     let overlap = args.overlap.map_or_else(|| default_overlap(catchup), OverlapArgument::overlap);
@@ -159,7 +187,7 @@ fn definition(args: &AddArgs) -> Result<Definition, Failure> {
         (None, every) => Rule::EveryMs(milliseconds(every.unwrap_or_default())),
     };
     let mut definition = Definition {
-        name: args.name.clone(),
+        name: names.name.clone(),
         rule,
         timezone: args.timezone.clone(),
         overlap,
@@ -227,9 +255,4 @@ fn params(
 
 fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Reads the name of a schedule; for clap. The rules are those of a workflow file.
-fn parse_name(text: &str) -> Result<String, String> {
-    windlass_workflow::check_schedule_name(text).map(|()| text.to_owned())
 }

@@ -127,7 +127,7 @@ fn runs_table(details: &ScheduleDetails) -> String {
             run.source.map(|source| source.as_str().to_owned()).unwrap_or_default(),
             runs_and_jobs::run_state(run, false),
             time::relative(run.created_at, now_ms),
-            runs_and_jobs::span(run.started_at, run.finished_at, now_ms),
+            runs_and_jobs::run_span(run, now_ms),
         ]);
     }
     format!("\n{}\n", table.render(table::stdout_width()))

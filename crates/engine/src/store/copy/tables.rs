@@ -69,7 +69,7 @@ pub(super) const COPIED_TABLES: &[Table] = &[
         stop_reason text, params text, env text, dir text, run_key text, schedule_id integer,
         scheduled_for integer, total_jobs integer, unfinished_jobs integer, failed_jobs integer,
         timeout_ms integer, deadline_at integer, created_at integer, started_at integer,
-        finished_at integer, updated_at integer, source text, token integer, has_handlers integer, phase integer,
+        finished_at integer, ran_before_ms integer, updated_at integer, source text, token integer, has_handlers integer, phase integer,
         first_event_id integer, outcome text, parent_job_id integer, parent_attempt integer, root_run_id integer,
         call_open integer),
     table!("run_tags", 2: "(tag, run_id) > (CAST($1 AS TEXT), $2)", "tag, run_id", tag text, run_id integer),

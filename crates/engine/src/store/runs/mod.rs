@@ -17,7 +17,7 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
                          ELSE (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL) END,
                     failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
                     scheduled_for, source, outcome, parent_job_id, root_run_id,
-                    (SELECT tags FROM workflows WHERE workflows.id = runs.workflow_id)",
+                    (SELECT tags FROM workflows WHERE workflows.id = runs.workflow_id), ran_before_ms",
 };
 
 pub(in crate::store) mod calls;
@@ -56,10 +56,12 @@ pub struct Run {
     pub deadline_at: Option<i64>,
     /// When it was accepted.
     pub created_at: i64,
-    /// When its first job was claimed.
+    /// When its first job was claimed, after the last retry.
     pub started_at: Option<i64>,
     /// When it finished.
     pub finished_at: Option<i64>,
+    /// How long it took before its last retry, without the time between.
+    pub ran_before_ms: i64,
     /// The schedule that started it.
     pub schedule_id: Option<i64>,
     /// The nominal time of its occurrence, if a schedule started it.
@@ -176,6 +178,7 @@ fn read_run(row: &dyn Row) -> Result<Run> {
         parent_job_id: row.optional_integer(18)?,
         root_run_id: row.optional_integer(19)?,
         tags: read_tags(row.optional_text(20)?),
+        ran_before_ms: row.integer(21)?,
     })
 }
 

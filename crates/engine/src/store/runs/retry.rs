@@ -319,7 +319,9 @@ fn reopen_run(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Resu
         connection,
         "UPDATE runs
          SET status = 'PENDING', stop_reason = NULL, deadline_at = NULL, started_at = NULL,
-             finished_at = NULL, phase = 0, outcome = NULL, updated_at = $2,
+             finished_at = NULL,
+             ran_before_ms = ran_before_ms + CASE WHEN finished_at > started_at THEN finished_at - started_at ELSE 0 END,
+             phase = 0, outcome = NULL, updated_at = $2,
              unfinished_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.phase = 0
                 AND jobs.status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')),
              failed_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.phase = 0
