@@ -94,7 +94,7 @@ fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
         Column::Left("WORKFLOW"),
         Column::Left("STATUS"),
         Column::Right("JOBS"),
-        Column::Left("CREATED"),
+        Column::Optional("CREATED"),
         Column::Right("TIME"),
         Column::Shrinking("PARAMS"),
     ]);
