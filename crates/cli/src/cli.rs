@@ -16,8 +16,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use crate::arguments::{ColorMode, GlobalOptions};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
-    inspect, jobs, logs, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal,
-    stats, submit, test, validate, watch, why, worker, workflows,
+    inspect, jobs, logs, notify, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve,
+    signal, stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::output;
 
@@ -70,6 +70,7 @@ pub(crate) enum Command {
     Apply(apply::ApplyArgs),
     Workflows(workflows::WorkflowsArgs),
     Bench(bench::BenchArgs),
+    Notify(notify::NotifyArgs),
     Doctor(doctor::DoctorArgs),
     Db(db::DbArgs),
     Completions(completions::CompletionsArgs),
@@ -95,7 +96,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Write workflows",
         &["init", "validate", "plan", "test", "fmt", "schema", "graph", "import", "apply", "workflows"],
     ),
-    ("Maintain", &["doctor", "bench", "db", "completions"]),
+    ("Maintain", &["doctor", "notify", "bench", "db", "completions"]),
 ];
 
 const HEADING: Style = Style::new().bold();

@@ -30,8 +30,8 @@ use crate::arguments::GlobalOptions;
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
-    inspect, jobs, logs, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal,
-    stats, submit, test, validate, watch, why, worker, workflows,
+    inspect, jobs, logs, notify, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve,
+    signal, stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
 use crate::stderr::Talk;
@@ -56,13 +56,14 @@ fn present(global: &GlobalOptions) {
     time::set_zone(if global.utc { Zone::Utc } else { Zone::Local });
 }
 
-/// The global options with those of the configuration file, for the verbs that use a database. `serve` and `worker` read
+/// The global options with those of the configuration file, for the verbs that use a database. `serve`, `worker` and `notify` read
 /// the file themselves, because it has more for them.
 fn configured(global: GlobalOptions, command: &Command) -> Result<GlobalOptions, Failure> {
     let reads_none = matches!(
         command,
         Command::Serve(_)
             | Command::Worker(_)
+            | Command::Notify(_)
             | Command::Init(_)
             | Command::Import(_)
             | Command::Test(_)
@@ -118,6 +119,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Apply(args) => apply::execute(&global, &args),
         Command::Workflows(args) => workflows::execute(&global, &args),
         Command::Bench(args) => bench::execute(&global, &args),
+        Command::Notify(args) => notify::execute(&global, &args),
         Command::Doctor(args) => doctor::execute(&global, &args),
         Command::Db(args) => db::execute(&global, &args),
         Command::Completions(args) => completions::execute(&global, &mut cli::command(), &args),

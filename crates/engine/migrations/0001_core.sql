@@ -414,6 +414,58 @@ CREATE TABLE triggered_runs (
     depth         {integer} NOT NULL CHECK (depth >= 1)
 ) {strict};
 
+-- Where notifications go. `serve` writes the rows from its configuration. Commands and addresses are only there: they may
+-- contain secrets.
+CREATE TABLE notification_targets (
+    name        {text} NOT NULL PRIMARY KEY,
+    -- The worker of the service that wrote the row last.
+    worker_id   {integer} NOT NULL,
+    updated_at  {integer} NOT NULL
+) {strict};
+
+-- What a target wants: events; if it has rows for workflows, only of these; if it has rows for tags, only with one of these.
+CREATE TABLE notification_filters (
+    target  {text} NOT NULL REFERENCES notification_targets (name) ON DELETE CASCADE,
+    sort    {text} NOT NULL CHECK (sort IN ('event', 'workflow', 'tag')),
+    -- The name of a workflow may end with `*`.
+    value   {text} NOT NULL,
+    PRIMARY KEY (target, sort, value)
+) {clustered};
+
+CREATE INDEX notification_filters_of_sort ON notification_filters (sort, value);
+
+-- What a target is told: the end of a run, a late schedule, a dead worker; once for each. The transaction that makes it happen
+-- inserts the row.
+CREATE TABLE notifications (
+    id           {id},
+    target       {text} NOT NULL,
+    event        {text} NOT NULL CHECK (event IN ('run_failed', 'run_cancelled', 'run_successful', 'schedule_late',
+                                                  'worker_dead')),
+    -- The id of the run, the schedule or the worker, and the name of the workflow, of the schedule or of the worker's host.
+    subject_id   {integer} NOT NULL,
+    subject      {text} NOT NULL,
+    -- When the run ended, when the schedule was due, or when the worker was found dead.
+    happened_at  {integer} NOT NULL,
+    status       {text} NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED')),
+    -- How often it was taken for delivery. The number guards what is written about a delivery.
+    attempt      {integer} NOT NULL DEFAULT 0,
+    -- When it may be taken. While it is delivered, the end of the lease of the service that does so.
+    next_at      {integer} NOT NULL,
+    last_error   {text},
+    -- Together with `created_at` this is the id of the message, the same in all deliveries.
+    token        {integer} NOT NULL DEFAULT ({token}),
+    created_at   {integer} NOT NULL,
+    finished_at  {integer},
+    UNIQUE (event, subject_id, happened_at, target)
+) {strict};
+
+CREATE INDEX notifications_due ON notifications (target, next_at, id) WHERE status = 'PENDING';
+-- For giving up, and for pruning.
+CREATE INDEX notifications_pending ON notifications (created_at) WHERE status = 'PENDING';
+CREATE INDEX notifications_finished ON notifications (finished_at) WHERE finished_at IS NOT NULL;
+-- For counts and lists.
+CREATE INDEX notifications_failed ON notifications (id) WHERE status = 'FAILED';
+
 CREATE TABLE job_dependencies (
     parent_id  {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     child_id   {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,

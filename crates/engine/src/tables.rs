@@ -6,6 +6,7 @@ use crate::store::{
     AS_BEFORE_ITS_FIRST_ATTEMPT, COUNTS_AS_FAILED, IS_BROKEN, IS_STOPPED_LATER, JOB_COLUMNS, JOB_FILTER,
     JOB_SUMMARY, OF_RUNS_IN_ACTIVE_QUEUES, PRIORITY, RANK, REGISTRATION_COLUMNS, RULED, RUN_COLUMNS,
     RUN_COMPARISONS, RUN_FILTER, RUN_SUMMARY, SCHEDULE_COLUMNS, VERSION_COLUMNS, WAITS_FOR_ITEMS,
+    WANTS_WORKFLOW,
 };
 
 /// The tables of Windlass.
@@ -41,6 +42,9 @@ pub static TABLES: Tables = Tables {
         "triggers",
         "run_ends",
         "triggered_runs",
+        "notification_targets",
+        "notification_filters",
+        "notifications",
         "job_stats",
         "dead_letters",
         "runs_readable",
@@ -68,6 +72,7 @@ pub static TABLES: Tables = Tables {
         SCHEDULE_COLUMNS,
         VERSION_COLUMNS,
         WAITS_FOR_ITEMS,
+        WANTS_WORKFLOW,
     ],
     name_database: "INSERT INTO instance (id, name) VALUES (1, $1) ON CONFLICT (id) DO NOTHING",
     rename_database: "UPDATE instance SET name = $1",

@@ -256,6 +256,12 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "schedule w/s is next at 20, and everything up to 20 is decided",
     ),
     (
+        "a notification is pending until it has an end",
+        "INSERT INTO notifications (target, event, subject_id, subject, happened_at, status, next_at, created_at)
+             VALUES ('ops', 'run_failed', 1, 'w', 5, 'DELIVERED', 5, 5)",
+        "notification 1 is DELIVERED, and has no end",
+    ),
+    (
         "the active version of a workflow exists",
         "UPDATE registrations SET version = 2",
         "workflow graph is registered as version 2, which is not among its versions",

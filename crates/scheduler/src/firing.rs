@@ -30,9 +30,12 @@ impl Firing {
     pub(crate) fn step(&mut self, store: &Store) -> Result<Option<i64>> {
         for _round in 0..ROUNDS_MAX {
             let mut again = false;
-            for schedule_id in
-                store.for_scheduler().schedules_to_fire(SCHEDULES_MAX, &self.postponed(store))?
-            {
+            let schedules = store.for_scheduler().schedules_to_fire(SCHEDULES_MAX, &self.postponed(store))?;
+            if !schedules.is_empty() {
+                // Before they are fired, because then they are late no more.
+                store.for_scheduler().mark_late_schedules()?;
+            }
+            for schedule_id in schedules {
                 again |= self.fire(store, schedule_id)?;
             }
             if !again {

@@ -1,6 +1,7 @@
 //! Makes jobs claimable when they are due, stops runs at their deadlines, and wakes workers when the rate of a queue allows
 //! further starts.
 
+use windlass_engine::store::{Dispatched, TriggeredRun};
 use windlass_engine::{Result, Store};
 use windlass_system::wake_ups::WakeUps;
 
@@ -73,17 +74,27 @@ impl Promotion {
 /// Dispatches events, up to a limit. The waits that they end are decided by the next step, which follows at once.
 fn dispatch_events(store: &Store) -> Result<()> {
     for _batch in 0..BATCHES_MAX {
-        if !store.for_scheduler().dispatch_events()? {
+        let dispatched = store.for_scheduler().dispatch_new_events()?;
+        log_started(&dispatched);
+        if !dispatched.has_dispatched {
             break;
         }
     }
     Ok(())
 }
 
+fn log_started(dispatched: &Dispatched) {
+    for TriggeredRun { run_id, trigger, started_by } in &dispatched.started {
+        tracing::info!(run_id, %trigger, %started_by, "the trigger starts a run");
+    }
+}
+
 /// Starts what ends of runs start, up to a limit.
 fn dispatch_run_ends(store: &Store) -> Result<()> {
     for _batch in 0..BATCHES_MAX {
-        if !store.for_scheduler().dispatch_run_ends()? {
+        let dispatched = store.for_scheduler().dispatch_new_run_ends()?;
+        log_started(&dispatched);
+        if !dispatched.has_dispatched {
             break;
         }
     }

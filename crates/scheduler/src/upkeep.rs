@@ -111,6 +111,10 @@ impl UpkeepSteps {
         })?;
         let pause = pause_after(pruned, clock.monotonic_ms() - began_ms);
         self.round.add(pruned);
+        let given_up = self.store.notifications().give_up_old()?;
+        if given_up > 0 {
+            tracing::warn!(notifications = given_up, "gave up notifications that no service could deliver");
+        }
         if pause == ROUND {
             log_round(std::mem::take(&mut self.round));
         }

@@ -85,6 +85,10 @@ pub struct RestoredView {
     pub interrupted: Vec<String>,
     /// How many runs have not ended.
     pub unfinished_runs: i64,
+    /// The first of them.
+    pub unfinished: Vec<i64>,
+    /// Events and ends of runs for which triggers may start runs.
+    pub undispatched: i64,
     /// How many jobs the next worker starts.
     pub pending_jobs: i64,
     /// How many jobs wait.

@@ -27,7 +27,10 @@ pub use handler::{
     Attempt, Handler, Handlers, LOG_MAX_BYTES, LOG_MAX_LINES, LOG_TAIL_BYTES, LOG_TAIL_LINES, LinkLocal,
     OutputLog, Stop, StopCause, failed, failed_for_good,
 };
-pub use kinds::{FakeEnd, FakeEnds, HowItEnds, SecretPresence, look_for_secret, open_files};
+pub use kinds::{
+    FakeEnd, FakeEnds, HowItEnds, Message, MessageCommand, MessageOutput, NotSent, Recipient, SecretPresence,
+    check_url, look_for_secret, open_files, send,
+};
 pub use options::{THREADS_MAX, WorkerOptions};
 pub use steps::WorkerSteps;
 pub use threads::Thread;

@@ -20,6 +20,7 @@ mod http_server;
 mod killed_while_starting;
 mod limits;
 mod logs;
+mod notifications;
 mod order;
 mod postgres_chaos;
 mod postgres_guide;

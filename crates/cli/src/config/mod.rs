@@ -1,6 +1,7 @@
 //! The configuration file, which is read as strictly as a workflow file. Every verb reads it.
 
 mod find;
+mod notify;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::arguments::{
 use crate::error::Failure;
 use crate::read_file;
 pub(crate) use find::{ConfigFile, find};
+pub(crate) use notify::NotifyTarget;
 
 /// The largest configuration file.
 const FILE_BYTES: usize = 1024 * 1024;
@@ -36,6 +38,7 @@ pub(crate) struct Config {
     pub(crate) version: Option<i64>,
     pub(crate) grace: Option<Duration>,
     pub(crate) retention: Retention,
+    pub(crate) notify: Vec<NotifyTarget>,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: Option<&'static str>,
 }
@@ -85,6 +88,7 @@ fn take(table: &mut Table<'_, '_>, folder: &Path) -> Config {
             keep_events_ms: table.table("events", keep_events_ms).flatten(),
             ..table.table("retention", retention).unwrap_or_default()
         },
+        notify: notify::targets(table, folder),
         log_format: table.word("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
         log_level: table.word("log_level", &LEVELS),
     }

@@ -3,6 +3,7 @@
 
 mod folder;
 mod manager;
+mod notifier;
 mod reload;
 mod settings;
 mod stopping;
@@ -24,6 +25,8 @@ use crate::text::time;
 use crate::{stderr, workflow_files};
 use folder::{ReadFiles, WorkflowFolder};
 use manager::ServiceManager;
+use notifier::Notifier;
+pub(crate) use notifier::variables as notification_variables;
 pub(crate) use settings::{ConfigRead, DEFAULT_LEVEL, ServiceOptions, Settings};
 use stopping::Deadline;
 use watcher::Watcher;
@@ -43,6 +46,7 @@ struct Service<'a> {
     database: Database,
     manager: ServiceManager,
     watcher: Option<Watcher>,
+    notifier: Notifier,
     worker: LocalWorker,
 }
 
@@ -68,7 +72,8 @@ pub(crate) fn serve(
         patience: None,
     };
     let worker = LocalWorker::start(global, &database, worker_options)?;
-    let mut service = Service { global, options, settings, database, manager, watcher, worker };
+    let notifier = Notifier::start(&database, worker.worker_id(), &settings.notify, global.link_local())?;
+    let mut service = Service { notifier, global, options, settings, database, manager, watcher, worker };
     service.print_greeting()?;
     service.manager.ready(&service.status());
     service.supervise(&mut requests, &listener);
@@ -187,9 +192,11 @@ impl Service<'_> {
     }
 
     fn end(self, requests: &StopRequests) -> Result<(), Failure> {
-        let Service { global, options, database, worker, watcher, .. } = self;
+        let Service { global, options, database, worker, watcher, notifier, .. } = self;
         drop(watcher);
-        worker.join(&database)?;
+        let ended = worker.join(&database);
+        drop(notifier);
+        ended?;
         tracing::info!("stopped");
         requests.outcome(|| options.hint(global))
     }

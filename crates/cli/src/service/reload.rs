@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::notifier::Notifier;
 use super::{Service, Settings, settings, watch};
 use crate::arguments::GlobalOptions;
+use crate::config::NotifyTarget;
 use crate::error::Failure;
 use crate::{logging, workflow_files};
 
@@ -40,6 +42,7 @@ impl Service<'_> {
             self.worker.set_retention(new.retention);
             tracing::info!("retention: {}", settings::retention_text(new.retention));
         }
+        let notify = self.change_targets(new.notify);
         let workflows = match self.change_folder(&new.workflows) {
             Ok(()) => new.workflows,
             Err(failure) => {
@@ -48,7 +51,31 @@ impl Service<'_> {
             }
         };
         let Settings { retention, grace, log_level, .. } = new;
-        self.settings = Settings { workflows, retention, grace, log_level, ..self.settings.clone() };
+        self.settings = Settings { workflows, notify, retention, grace, log_level, ..self.settings.clone() };
+    }
+
+    /// Delivers to other targets. Returns those that are active now.
+    fn change_targets(&mut self, notify: Vec<NotifyTarget>) -> Vec<NotifyTarget> {
+        if notify == self.settings.notify {
+            return notify;
+        }
+        let worker_id = self.worker.worker_id();
+        // The former threads must not write the former targets again.
+        self.notifier.end();
+        match Notifier::start(&self.database, worker_id, &notify, self.global.link_local()) {
+            Ok(notifier) => {
+                self.notifier = notifier;
+                tracing::info!(targets = notify.len(), "the targets of notifications changed");
+                notify
+            }
+            Err(failure) => {
+                tracing::error!(
+                    "no notification is delivered until the configuration is read again:\n{}",
+                    failure.plain()
+                );
+                Vec::new()
+            }
+        }
     }
 
     /// Watches another folder. The workflows of the former folder stay registered.

@@ -12,7 +12,7 @@ use windlass_worker::WorkerOptions;
 use crate::arguments::{
     ConfiguredOptions, GlobalOptions, LogFormat, LogOptions, WorkOptions, parse_duration, push_option,
 };
-use crate::config::{self, Config, ConfigFile, GRACE_MAX};
+use crate::config::{self, Config, ConfigFile, GRACE_MAX, NotifyTarget};
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
 
@@ -70,6 +70,7 @@ pub(crate) struct Settings {
     pub(crate) threads: i64,
     pub(crate) grace: Duration,
     pub(crate) retention: Retention,
+    pub(crate) notify: Vec<NotifyTarget>,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: &'static str,
 }
@@ -112,6 +113,7 @@ impl Settings {
             threads: options.work.threads.or(config.threads).unwrap_or(WorkerOptions::default().threads),
             grace: options.grace.or(config.grace).unwrap_or(DEFAULT_GRACE),
             retention: config.retention,
+            notify: config.notify,
             log_format: options.log.format().or(config.log_format).unwrap_or(LogFormat::Text),
             log_level: config.log_level.unwrap_or(DEFAULT_LEVEL),
         };
@@ -165,6 +167,10 @@ impl Settings {
         line("version", self.version.to_string());
         line("grace", duration_text(self.grace));
         line("retention", retention_text(self.retention));
+        if !self.notify.is_empty() {
+            let names: Vec<String> = self.notify.iter().map(|target| target.name.clone()).collect();
+            line("notify", names.join(", "));
+        }
         line("log", format!("{}, {}", self.log_format, self.log_level));
         text
     }

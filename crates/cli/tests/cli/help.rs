@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 32] = [
+const VERBS: [&str; 33] = [
+    "notify",
     "artifacts",
     "bench",
     "doctor",

@@ -11,6 +11,7 @@ mod jobs;
 mod json;
 mod measuring;
 mod naming;
+mod notifying;
 mod output;
 mod planning;
 mod postgres_address;

@@ -18,6 +18,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("test", &["test", "good.toml"]),
     ("db migrate", &["db", "migrate"]),
     ("apply", &["apply", "good.toml"]),
+    ("notify", &["notify"]),
     ("workflows", &["workflows"]),
     ("workflows list", &["workflows", "list"]),
     ("workflows show", &["workflows", "show", "good"]),

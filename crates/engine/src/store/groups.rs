@@ -21,6 +21,12 @@ pub struct Events<'s> {
     pub(in crate::store) store: &'s Store,
 }
 
+/// Notifications and their targets. See [`Store::notifications`].
+#[derive(Clone, Copy)]
+pub struct Notifications<'s> {
+    pub(in crate::store) store: &'s Store,
+}
+
 /// The output of jobs. See [`Store::logs`].
 #[derive(Clone, Copy)]
 pub struct Logs<'s> {
@@ -92,6 +98,12 @@ impl Store {
     #[must_use]
     pub fn events(&self) -> Events<'_> {
         Events { store: self }
+    }
+
+    /// Notifications and their targets.
+    #[must_use]
+    pub fn notifications(&self) -> Notifications<'_> {
+        Notifications { store: self }
     }
 
     /// The output of jobs.

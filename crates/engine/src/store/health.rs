@@ -53,6 +53,8 @@ pub struct Health {
     pub reported: i64,
     /// Schedules that can fire.
     pub schedules: i64,
+    /// Schedules that are paused.
+    pub paused_schedules: i64,
     /// Schedules that are ten seconds late or more: the name, and when they were due. The latest first.
     pub late_schedules: Vec<(String, i64)>,
     /// Queues that are paused.
@@ -149,6 +151,10 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
             connection,
             "SELECT count(*) FROM schedules WHERE paused_at IS NULL AND removed_at IS NULL
                AND workflow IN (SELECT name FROM registrations WHERE paused_at IS NULL)",
+        )?,
+        paused_schedules: count(
+            connection,
+            "SELECT count(*) FROM schedules WHERE paused_at IS NOT NULL AND removed_at IS NULL",
         )?,
         late_schedules: late_schedules(connection, late_ms)?,
         paused_queues: paused_queues(connection)?,

@@ -17,6 +17,7 @@ mod groups;
 mod health;
 mod jobs;
 mod logs;
+mod notifications;
 mod page;
 mod queues;
 mod registrations;
@@ -64,8 +65,8 @@ pub use for_scheduler::reconcile::Reconciled;
 pub use for_scheduler::rescue::{Rescued, StuckJob};
 pub(crate) use for_workers::OF_RUNS_IN_ACTIVE_QUEUES;
 pub use groups::{
-    Events, ForRestore, ForScheduler, ForWorkers, HasStore, Jobs, Logs, Queues, Registrations, Runs,
-    Schedules, Upkeep, Workers,
+    Events, ForRestore, ForScheduler, ForWorkers, HasStore, Jobs, Logs, Notifications, Queues, Registrations,
+    Runs, Schedules, Upkeep, Workers,
 };
 pub use health::{Health, OldPending};
 pub(crate) use jobs::JOB_COLUMNS;
@@ -78,6 +79,14 @@ pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};
 pub use jobs::rounds::Rounds;
 pub use jobs::why::{Reason, Why};
 pub use logs::{LogLine, LogPosition, LogStream};
+pub use notifications::deliver::{
+    ClaimedNotification, DELIVERY_ATTEMPTS_MAX, DeliveryResult, LateSchedule, MessageDetails, RunDetails,
+    WorkerDetails,
+};
+pub use notifications::list::{Notification, NotificationFilter, TargetSummary};
+pub(crate) use notifications::mark::WANTS_WORKFLOW;
+pub use notifications::targets::{NewTarget, TARGETS_MAX};
+pub use notifications::{NotificationEvent, NotificationStatus};
 pub use page::{Cursor, PAGE_MAX, Page, SEARCH_MAX, SEARCH_TEXT_MAX};
 pub(crate) use queues::rules::{PRIORITY, RULED};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
@@ -103,6 +112,7 @@ pub use schedules::{
 pub use secrets::SecretVariables;
 pub use stats::{COUNT_MAX, Count, Stats};
 pub use triggers::start::TRIGGER_DEPTH_MAX;
+pub use triggers::start::{Dispatched, TriggeredRun};
 pub use triggers::{RegisteredTrigger, TriggerFailure};
 pub use workers::{NewWorker, Worker};
 

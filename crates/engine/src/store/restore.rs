@@ -24,8 +24,12 @@ pub struct Restored {
     pub interrupted: Vec<String>,
     /// How many jobs were running when the backup was made.
     pub interrupted_jobs: i64,
-    /// Unfinished runs.
+    /// How many runs are unfinished.
     pub unfinished_runs: i64,
+    /// Their ids: the first twenty.
+    pub unfinished: Vec<i64>,
+    /// Events and ends of runs that were not dispatched when the backup was made: a scheduler starts what triggers make of them.
+    pub undispatched: i64,
     /// Jobs that a worker may claim at once.
     pub pending_jobs: i64,
     /// Jobs that wait for their time, their parents or a concurrency key.
@@ -83,6 +87,12 @@ fn fence_and_pause(connection: &mut dyn Connection, now_ms: i64) -> Result<Resto
         "UPDATE workers SET status = 'DEAD', stopped_at = $1 WHERE status IN ('ALIVE', 'DRAINING')",
         &[now_ms.into()],
     )?;
+    // What the backup had still to tell happened long ago, and was told since then.
+    connection.execute(
+        "UPDATE notifications SET status = 'FAILED', finished_at = $1, last_error = 'the database was restored from a backup'
+         WHERE status = 'PENDING'",
+        &[now_ms.into()],
+    )?;
     let paused = connection.execute(
         "UPDATE schedules SET paused_at = $1, updated_at = $1 WHERE paused_at IS NULL AND removed_at IS NULL",
         &[now_ms.into()],
@@ -98,6 +108,18 @@ fn fence_and_pause(connection: &mut dyn Connection, now_ms: i64) -> Result<Resto
 }
 
 fn count_unfinished(connection: &mut dyn Connection, restored: &mut Restored) -> Result<()> {
+    restored.unfinished = all(
+        connection,
+        "SELECT id FROM runs WHERE status IN ('PENDING', 'RUNNING') ORDER BY id LIMIT $1",
+        &[LABELS_MAX.into()],
+        |row| row.integer(0),
+    )?;
+    restored.undispatched = one(
+        connection,
+        "SELECT (SELECT count(*) FROM events WHERE dispatched_at IS NULL) + (SELECT count(*) FROM run_ends)",
+        &[],
+        |row| row.integer(0),
+    )?;
     let [runs, pending, waiting] = one(
         connection,
         "SELECT (SELECT count(*) FROM runs WHERE status IN ('PENDING', 'RUNNING')),

@@ -1,9 +1,10 @@
 //! The built-in kinds of jobs: a folder for each, and a line for each in the list below. A program registers its own
-//! kinds with [`Handlers::register`].
+//! kinds with [`Handlers::register`]. `messages` sends what is no job with the same means.
 
 mod fake;
 mod files;
 mod http;
+mod messages;
 mod secrets;
 mod shell;
 mod values;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use crate::handler::Handlers;
 pub use fake::{FakeEnd, FakeEnds, HowItEnds};
+pub use messages::{Message, MessageCommand, MessageOutput, NotSent, Recipient, check_url, send};
 pub use secrets::{SecretPresence, look_for_secret};
 pub(crate) use shell::DEFAULT_CONTAINER_PROGRAM;
 pub use shell::open_files;

@@ -178,6 +178,8 @@ fn view(address: &DatabaseAddress, backup: Option<&Path>, restored: &Restored) -
         interrupted_jobs: restored.interrupted_jobs,
         interrupted: restored.interrupted.clone(),
         unfinished_runs: restored.unfinished_runs,
+        unfinished: restored.unfinished.clone(),
+        undispatched: restored.undispatched,
         pending_jobs: restored.pending_jobs,
         waiting_jobs: restored.waiting_jobs,
     }
@@ -202,14 +204,23 @@ fn text(
     line(format!("former workers that were fenced: {}", restored.fenced_workers));
     line(format!("schedules that were paused: {}", restored.paused_schedules));
     line(format!("jobs that were running: {}{}", restored.interrupted_jobs, labels(restored)));
-    line(format!("unfinished runs: {}", restored.unfinished_runs));
+    line(format!("unfinished runs: {}{}", restored.unfinished_runs, run_ids(restored)));
     line(format!(
         "jobs that the next worker starts: {}; jobs that wait: {}",
         restored.pending_jobs, restored.waiting_jobs
     ));
+    if restored.undispatched > 0 {
+        line(format!("events and ends of runs for which triggers may start runs: {}", restored.undispatched));
+    }
     line("\nnext steps, before you start a worker:".to_owned());
     line(format!("  {:<38}   list unfinished runs", global.hint("runs --status RUNNING")));
     line(format!("  {:<40} cancel runs that must not continue", global.hint("cancel RUN")));
+    if restored.undispatched > 0 {
+        line(format!(
+            "  {:<40} let the triggers of a workflow start nothing",
+            global.hint("workflows pause NAME")
+        ));
+    }
     if restored.paused_schedules > 0 {
         line(format!(
             "  {:<40} resume each schedule that may fire again",
@@ -217,6 +228,17 @@ fn text(
         ));
     }
     text
+}
+
+/// Which runs to look at.
+fn run_ids(restored: &Restored) -> String {
+    if restored.unfinished.is_empty() {
+        return String::new();
+    }
+    let ids: Vec<String> = restored.unfinished.iter().map(i64::to_string).collect();
+    let more = restored.unfinished_runs - ids.len() as i64;
+    let rest = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!(" ({}{rest})", ids.join(", "))
 }
 
 fn labels(restored: &Restored) -> String {

@@ -2,7 +2,7 @@
 
 use windlass_db::Unavailable;
 use windlass_db::sqlite::FileSize;
-use windlass_engine::store::{Count, Health, Reason, RegisteredTrigger};
+use windlass_engine::store::{Count, Health, Reason, RegisteredTrigger, TargetSummary};
 use windlass_views::{FindingState as Severity, FindingView as Finding};
 
 use super::machine::Disk;
@@ -86,6 +86,37 @@ pub(super) fn triggers(
     let show = hint(&format!("workflows show {}", first.workflow));
     let next = format!("correct `if` or `params` of the trigger (`{show}`), and register the workflow again");
     Some(warning("triggers", texts.join("; "), next))
+}
+
+/// Notifications that do not reach their targets. Nothing is said if there are no targets and nothing failed.
+pub(super) fn notifications(
+    targets: &[TargetSummary],
+    failed_today: i64,
+    hint: impl Fn(&str) -> String,
+) -> Option<Finding> {
+    let without_service = targets.iter().find(|target| !target.is_wanted && target.pending > 0);
+    let show = hint("notify");
+    if let Some(TargetSummary { name, pending, .. }) = without_service {
+        let words = format!(
+            "{} for the target `{name}`, which no service has",
+            counted(*pending, "notification waits", "notifications wait")
+        );
+        let next =
+            format!("run `{}` with [notify.{name}] in its configuration; `{show}` lists them", hint("serve"));
+        return Some(warning("notifications", words, next));
+    }
+    if failed_today > 0 {
+        let given_up = counted(failed_today, "notification was given up", "notifications were given up");
+        let next = format!("`{show}` shows why; `{}` tries the targets", hint("notify --test"));
+        return Some(warning("notifications", format!("{given_up} in the last day"), next));
+    }
+    let pending: i64 = targets.iter().map(|target| target.pending).sum();
+    let words = format!(
+        "{}, {}",
+        counted(targets.len() as i64, "target", "targets"),
+        counted(pending, "pending", "pending")
+    );
+    (!targets.is_empty()).then(|| ok("notifications", words))
 }
 
 pub(super) fn version(health: &Health) -> Finding {
@@ -358,6 +389,22 @@ pub(super) fn reports(health: &Health, hint: impl Fn(&str) -> String) -> Finding
 
 pub(super) fn schedules(health: &Health, now_ms: i64, hint: impl Fn(&str) -> String) -> Finding {
     let Some((name, due_ms)) = health.late_schedules.first() else {
+        if health.schedules == 0 && health.paused_schedules > 0 {
+            return warning(
+                "schedules",
+                match health.paused_schedules {
+                    1 => "the only schedule is paused".to_owned(),
+                    paused => format!("all {paused} schedules are paused, as after `db restore`"),
+                },
+                format!(
+                    "`{}` lists them, `{}` lets one fire again; after a restore look at the unfinished runs first \
+                     (`{}`)",
+                    hint("schedule list"),
+                    hint("schedule resume NAME"),
+                    hint("runs --status RUNNING")
+                ),
+            );
+        }
         return ok(
             "schedules",
             format!(

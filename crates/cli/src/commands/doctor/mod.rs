@@ -34,6 +34,9 @@ writes a row and rolls back. The exit code is 1 if there is a problem; a
 warning is not a problem. `windlass db check` reads every row and finds
 inconsistent ones.";
 
+/// How far back given up notifications count.
+const DAY_MS: i64 = 86_400_000;
+
 /// Makes all checks.
 pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), Failure> {
     let database = Database::existing_without_rescue(global)?;
@@ -61,6 +64,9 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), 
     }
     let triggers = database.ask(|store| store.registrations().triggers())?;
     findings.extend(findings::triggers(&triggers, now_ms, |verb| global.hint(verb)));
+    let targets = database.ask(|store| store.notifications().targets())?;
+    let failed_today = database.ask(|store| store.notifications().failed_since(now_ms - DAY_MS))?;
+    findings.extend(findings::notifications(&targets, failed_today, |verb| global.hint(verb)));
     findings.push(findings::backup(matches!(database.address(), DatabaseAddress::File(_)), |verb| {
         global.hint(verb)
     }));
@@ -117,9 +123,9 @@ fn text(report: &DoctorView) -> String {
             Severity::Warning => paint(YELLOW, format!("{:<8}", "warning")),
             Severity::Problem => paint(RED, format!("{:<8}", "problem")),
         };
-        text.push_str(&format!("{state} {about:<11} {}\n", printable(message)));
+        text.push_str(&format!("{state} {about:<13} {}\n", printable(message)));
         if let Some(next_step) = next_step {
-            text.push_str(&format!("{:21}next: {}\n", "", printable(next_step)));
+            text.push_str(&format!("{:23}next: {}\n", "", printable(next_step)));
         }
     }
     text

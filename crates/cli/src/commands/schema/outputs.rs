@@ -10,9 +10,10 @@ use windlass_views::{
     AppliedView, ArtifactView, BackfillView, BackupView, CancelledJob, CancelledRun, ChangedQueue,
     ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DoctorView, EnqueuedView,
     ErrorView, FormattedFile, ImportView, InspectedJob, InspectedRun, InspectedSchedule, JobView, LogView,
-    MigratedView, OccurrenceView, PlanView, PrunedView, QueueView, RegistrationView, RestoredView,
-    RetriedRun, RunView, ScheduleView, SignalView, StatsView, SubmittedView, TestedCase, VacuumedView,
-    ValidatedFile, VersionView, WhyRunView, WhyView, WrittenFile, make_exact, schema_generator,
+    MigratedView, NotifyView, OccurrenceView, PlanView, PrunedView, QueueView, RegistrationView,
+    RestoredView, RetriedRun, RunView, ScheduleView, SignalView, StatsView, SubmittedView, TestedCase,
+    TriedTarget, VacuumedView, ValidatedFile, VersionView, WhyRunView, WhyView, WrittenFile, make_exact,
+    schema_generator,
 };
 
 /// The verbs that print no JSON, and what they print.
@@ -69,6 +70,7 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("inspect", vec![object::<InspectedRun>(), object::<InspectedJob>()]),
         ("jobs", vec![list::<JobView>()]),
         ("logs", vec![list::<LogView>()]),
+        ("notify", vec![object::<NotifyView>(), list::<TriedTarget>()]),
         ("plan", vec![object::<PlanView>()]),
         ("queue", vec![list::<QueueView>()]),
         ("queue drain", vec![object::<ChangedQueue>()]),

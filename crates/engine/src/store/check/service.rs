@@ -49,6 +49,15 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: APPLY,
     },
     Invariant {
+        rule: "a notification is pending until it has an end",
+        sql: "SELECT 'notification ' || id || ' is ' || status || ', and '
+                     || CASE WHEN finished_at IS NULL THEN 'has no end' ELSE 'has an end' END
+              FROM notifications
+              WHERE (status = 'PENDING' AND finished_at IS NOT NULL) OR (status <> 'PENDING' AND finished_at IS NULL)
+              LIMIT $1",
+        next_step: "look for another program that changes `notifications`",
+    },
+    Invariant {
         rule: "the active version of a workflow exists",
         sql: "SELECT 'workflow ' || registrations.name || ' is registered as version '
                      || registrations.version || ', which is not among its versions'

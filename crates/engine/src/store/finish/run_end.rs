@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::status::RunStatus;
 use crate::store::finish::phases::begin_next_phases;
 use crate::store::json_ids;
+use crate::store::notifications::mark::mark_run_ends;
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, UpdateReturning, Value, all_updated};
 use windlass_system::wake_ups::WakeUps;
@@ -115,6 +116,11 @@ static END_RUNS: UpdateReturning = UpdateReturning {
         "$2 - started_at",
         // Read by the statement that ends the run, so that a run without such triggers needs no other.
         "CASE WHEN parent_job_id IS NULL THEN (SELECT 1 FROM triggers WHERE event_name = '' LIMIT 1) END",
+        // The same for targets of notifications. The sum says which ends they want: see `wants_end`.
+        "CASE WHEN parent_job_id IS NULL
+              THEN (SELECT sum(DISTINCT CASE value WHEN 'run_failed' THEN 1 WHEN 'run_cancelled' THEN 2 ELSE 4 END)
+                    FROM notification_filters
+                    WHERE sort = 'event' AND value IN ('run_failed', 'run_cancelled', 'run_successful')) END",
     ],
 };
 
@@ -146,15 +152,19 @@ fn end_runs_in_last_phase(
     run_ids: &[i64],
     now_ms: i64,
 ) -> Result<Vec<EndedRun>> {
-    let (mut is_awaited, mut for_triggers) = (false, Vec::new());
+    let (mut is_awaited, mut for_triggers, mut for_notifications) = (false, Vec::new(), Vec::new());
     let ended = all_updated(connection, &END_RUNS, &[(&json_ids(run_ids)).into(), now_ms.into()], |row| {
         is_awaited |= row.optional_integer(2)?.is_some();
         if row.optional_integer(5)?.is_some() {
             for_triggers.push(row.integer(0)?);
         }
+        let status = row.parsed(1, RunStatus::parse)?;
+        if wants_end(row.optional_integer(6)?, status) {
+            for_notifications.push(row.integer(0)?);
+        }
         Ok(EndedRun {
             run_id: row.integer(0)?,
-            status: row.parsed(1, RunStatus::parse)?,
+            status,
             workflow: row.lossy_text(3)?.unwrap_or_default(),
             took_ms: row.optional_integer(4)?,
         })
@@ -166,7 +176,21 @@ fn end_runs_in_last_phase(
     for run_id in for_triggers {
         write_end(connection, run_id)?;
     }
+    if !for_notifications.is_empty() {
+        mark_run_ends(connection, &for_notifications, now_ms)?;
+    }
     Ok(ended)
+}
+
+/// Whether a target wants a run that ended so. `wanted` is the sum of 1 for failed runs, 2 for cancelled, 4 for successful ones.
+fn wants_end(wanted: Option<i64>, status: RunStatus) -> bool {
+    let bit = match status {
+        RunStatus::Failed => 1,
+        RunStatus::Cancelled => 2,
+        RunStatus::Successful => 4,
+        RunStatus::Pending | RunStatus::Running => 0,
+    };
+    wanted.unwrap_or(0) & bit != 0
 }
 
 /// Writes the end of a run for the triggers that take ends of runs.

@@ -4,7 +4,7 @@
 
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
-use crate::store::triggers::start::{PreparedStarts, TriggerInput};
+use crate::store::triggers::start::{Dispatched, PreparedStarts, TriggerInput};
 use crate::store::{ForScheduler, json_ids};
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, one};
@@ -31,9 +31,17 @@ impl ForScheduler<'_> {
     /// # Errors
     /// Returns the database's error.
     pub fn dispatch_events(&self) -> Result<bool> {
+        Ok(self.dispatch_new_events()?.has_dispatched)
+    }
+
+    /// The same, and returns the runs that were started.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn dispatch_new_events(&self) -> Result<Dispatched> {
         let events = self.store.read(new_events)?;
         if events.is_empty() {
-            return Ok(false);
+            return Ok(Dispatched::default());
         }
         let starts = self.prepare_starts(&events)?;
         let now_ms = self.store.clock.now_ms();
@@ -41,7 +49,7 @@ impl ForScheduler<'_> {
             let is_locked = one(connection, "SELECT {try_lock 'events'}", &[], |row| row.integer(0))?;
             if is_locked == 0 {
                 // Another process dispatches.
-                return Ok(false);
+                return Ok(Dispatched::default());
             }
             dispatch(connection, &starts, now_ms)
         })
@@ -92,8 +100,9 @@ fn trigger_inputs(connection: &mut dyn Connection, event_ids: &[i64]) -> Result<
     )
 }
 
-fn dispatch(connection: &mut dyn Connection, starts: &PreparedStarts, now_ms: i64) -> Result<bool> {
+fn dispatch(connection: &mut dyn Connection, starts: &PreparedStarts, now_ms: i64) -> Result<Dispatched> {
     let (mut dispatched, mut waiters, mut has_more) = (Vec::new(), Vec::new(), false);
+    let mut started = Vec::new();
     for event in new_events(connection)? {
         let key = format!("event:{}", event.id);
         if event.has_triggers && !starts.has(&key) {
@@ -109,7 +118,7 @@ fn dispatch(connection: &mut dyn Connection, starts: &PreparedStarts, now_ms: i6
             // The next transaction wakes the others.
             break;
         }
-        starts.start(connection, &key, now_ms)?;
+        started.extend(starts.start(connection, &key, now_ms)?);
         dispatched.push(event.id);
     }
     wake(connection, &waiters, now_ms)?;
@@ -117,7 +126,8 @@ fn dispatch(connection: &mut dyn Connection, starts: &PreparedStarts, now_ms: i6
         "UPDATE events SET dispatched_at = $2 WHERE id {in $1} AND {guard dispatched_at IS NULL}",
         &[(&json_ids(&dispatched)).into(), now_ms.into()],
     )?;
-    Ok(has_more || !dispatched.is_empty() || !waiters.is_empty())
+    let has_dispatched = has_more || !dispatched.is_empty() || !waiters.is_empty();
+    Ok(Dispatched { has_dispatched, started })
 }
 
 fn waiters_of(connection: &mut dyn Connection, event: &NewEvent, limit: usize) -> Result<Vec<i64>> {

@@ -7,6 +7,7 @@ use crate::store::claim::job::read_retry_state;
 use crate::store::evidence::Evidence;
 use crate::store::finish::{Finish, finish};
 use crate::store::jobs::label;
+use crate::store::notifications::mark::mark_dead_workers;
 use crate::store::{ForScheduler, json_ids};
 use crate::transition::{Outcome, RetryState, after_attempt};
 use windlass_db::error::{Error, Result};
@@ -139,6 +140,10 @@ fn fence(connection: &mut dyn Connection, dead: &[(i64, i64)], now_ms: i64) -> R
            AND workers.status IN ('ALIVE', 'DRAINING')",
         &[Value::rows(&seen), now_ms.into()],
     )?;
+    if fenced > 0 {
+        let ids: Vec<i64> = dead.iter().map(|(id, _heartbeats)| *id).collect();
+        mark_dead_workers(connection, &ids, now_ms)?;
+    }
     Ok(i64::try_from(fenced).unwrap_or(i64::MAX))
 }
 

@@ -6,7 +6,7 @@
 use crate::status::RunStatus;
 use crate::store::ForScheduler;
 use crate::store::evidence::Evidence;
-use crate::store::triggers::start::{PreparedStarts, TriggerInput};
+use crate::store::triggers::start::{Dispatched, PreparedStarts, TriggerInput};
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, one};
 
@@ -19,16 +19,24 @@ impl ForScheduler<'_> {
     /// # Errors
     /// Returns the database's error.
     pub fn dispatch_run_ends(&self) -> Result<bool> {
+        Ok(self.dispatch_new_run_ends()?.has_dispatched)
+    }
+
+    /// The same, and returns the runs that were started.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn dispatch_new_run_ends(&self) -> Result<Dispatched> {
         let ends = self.store.read(new_ends)?;
         if ends.is_empty() {
-            return Ok(false);
+            return Ok(Dispatched::default());
         }
         let starts = PreparedStarts::prepare(self.store, &ends)?;
         let now_ms = self.store.clock.now_ms();
         self.store.write("dispatch the ends of runs", Evidence::Repeat, move |connection| {
             if one(connection, "SELECT {try_lock 'events'}", &[], |row| row.integer(0))? == 0 {
                 // Another process dispatches.
-                return Ok(false);
+                return Ok(Dispatched::default());
             }
             dispatch(connection, &ends, &starts, now_ms)
         })
@@ -59,8 +67,8 @@ fn dispatch(
     ends: &[TriggerInput],
     starts: &PreparedStarts,
     now_ms: i64,
-) -> Result<bool> {
-    let mut has_dispatched = false;
+) -> Result<Dispatched> {
+    let mut dispatched = Dispatched::default();
     for end in ends {
         let TriggerInput::RunEnd { run_id, finished_at, .. } = end else { continue };
         let key = end.key();
@@ -74,9 +82,9 @@ fn dispatch(
         )?;
         // Otherwise another scheduler has dispatched it.
         if deleted == 1 {
-            starts.start(connection, &key, now_ms)?;
-            has_dispatched = true;
+            dispatched.started.extend(starts.start(connection, &key, now_ms)?);
+            dispatched.has_dispatched = true;
         }
     }
-    Ok(has_dispatched)
+    Ok(dispatched)
 }

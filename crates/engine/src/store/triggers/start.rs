@@ -113,6 +113,26 @@ struct Start {
     run: std::result::Result<(NewRun, PreparedRun), String>,
 }
 
+/// A run that a trigger has started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriggeredRun {
+    /// Its id.
+    pub run_id: i64,
+    /// The trigger, as `WORKFLOW/NAME`.
+    pub trigger: String,
+    /// The event or the end of a run: `event:5`, or `run:12:1767225600000`.
+    pub started_by: String,
+}
+
+/// What dispatching one batch of events or ends did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dispatched {
+    /// Whether it did anything. Otherwise nothing is left.
+    pub has_dispatched: bool,
+    /// The runs that it started.
+    pub started: Vec<TriggeredRun>,
+}
+
 /// The runs that some inputs start.
 #[derive(Default)]
 pub(in crate::store) struct PreparedStarts {
@@ -151,7 +171,7 @@ impl PreparedStarts {
         connection: &mut dyn Connection,
         key: &str,
         now_ms: i64,
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Vec<TriggeredRun>> {
         let mut started = Vec::new();
         for Start { trigger, depth, run } in self.by_input.get(key).into_iter().flatten() {
             let (workflow, name) = (&trigger.workflow, &trigger.definition.name);
@@ -160,7 +180,8 @@ impl PreparedStarts {
                     let submitted = submit(connection, run, prepared, now_ms)?;
                     if submitted.created {
                         insert_triggered(connection, submitted.run_id, name, key, *depth)?;
-                        started.push(submitted.run_id);
+                        let (trigger, started_by) = (trigger.key(), key.to_owned());
+                        started.push(TriggeredRun { run_id: submitted.run_id, trigger, started_by });
                     }
                     if trigger.failure.is_some() {
                         note(connection, (workflow, name), None, now_ms)?;

@@ -7,7 +7,6 @@ use ureq::http::{HeaderMap, Request as HttpRequest, Response, StatusCode, Uri, h
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::unversioned::transport::{Connector, RustlsConnector};
 use ureq::{Agent, Body};
-use windlass_engine::store::LogStream;
 use windlass_system::shortage::is_shortage;
 
 use super::connection::{Direct, REFUSED};
@@ -15,7 +14,7 @@ use super::lookup::Lookup;
 use super::patience::{Over, Patience};
 use super::redirect::{REDIRECTS_MAX, Resend, is_same_origin, next_method, target};
 use super::request::Request;
-use crate::handler::{Attempt, LinkLocal};
+use crate::handler::LinkLocal;
 
 /// The largest head of an answer, in bytes.
 const HEAD_MAX_BYTES: usize = 64 * 1024;
@@ -44,9 +43,9 @@ pub(super) struct Answer {
     pub(super) body: Body,
 }
 
-/// Sends requests for one attempt.
+/// Sends requests, and notes each in a log.
 pub(super) struct Exchange<'a> {
-    pub(super) attempt: &'a Attempt,
+    pub(super) log: &'a dyn Fn(&str),
     pub(super) patience: Patience,
     pub(super) link_local: LinkLocal,
 }
@@ -59,7 +58,7 @@ impl Exchange<'_> {
             let response = match self.send(&request) {
                 Ok(response) => response,
                 Err(no_answer) => {
-                    self.log(&format!("{what}: {}", text(&no_answer)));
+                    (self.log)(&format!("{what}: {}", text(&no_answer)));
                     return Err((what, no_answer));
                 }
             };
@@ -71,7 +70,7 @@ impl Exchange<'_> {
                 }
                 Ok(Some(next)) if redirects < REDIRECTS_MAX => {
                     let to = host(&next.uri);
-                    self.log(&format!("{what}: status {}, redirected to {to}", response.status().as_u16()));
+                    (self.log)(&format!("{what}: status {}, redirected to {to}", response.status().as_u16()));
                     request = next;
                 }
                 Ok(Some(_)) => {
@@ -141,10 +140,6 @@ impl Exchange<'_> {
             other => NoAnswer::Passing(format!("no valid answer: {other}")),
         }
     }
-
-    pub(super) fn log(&self, line: &str) {
-        self.attempt.log(LogStream::Engine, line);
-    }
 }
 
 /// The request that follows an answer, if the answer is a redirect.
@@ -208,7 +203,7 @@ fn roots() -> RootCerts {
     ROOTS.get_or_init(read).clone()
 }
 
-fn text(no_answer: &NoAnswer) -> String {
+pub(super) fn text(no_answer: &NoAnswer) -> String {
     match no_answer {
         NoAnswer::Over(Over::Stopped) => "ended, because the attempt was asked to stop".to_owned(),
         NoAnswer::Over(Over::TimedOut) => "no whole answer in time".to_owned(),

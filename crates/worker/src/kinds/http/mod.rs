@@ -10,7 +10,8 @@ mod exchange;
 mod fake;
 mod judge;
 mod lookup;
-mod patience;
+pub(crate) mod patience;
+pub(crate) mod post;
 mod redirect;
 mod request;
 mod save;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 use ureq::http::{HeaderMap, StatusCode, header};
 use windlass_engine::attempt_end::AttemptResult;
-use windlass_engine::store::RunContext;
+use windlass_engine::store::{LogStream, RunContext};
 use windlass_engine::transition::{Outcome, Repeat};
 use windlass_workflow::duration;
 use windlass_workflow::kinds::http::Payload;
@@ -96,7 +97,8 @@ impl Http {
         let started_ms = clock.monotonic_ms();
         let deadline_ms = started_ms.saturating_add(http.timeout_ms);
         let patience = Patience { stop: attempt.stop().clone(), clock, deadline_ms };
-        let exchange = Exchange { attempt, patience, link_local: self.link_local };
+        let log = |line: &str| attempt.log(LogStream::Engine, line);
+        let exchange = Exchange { log: &log, patience, link_local: self.link_local };
         let end = Ending { attempt, timeout_ms: http.timeout_ms };
         let answer =
             exchange.run(request, http.follow).map_err(|(what, no_answer)| end.without(&what, no_answer))?;
@@ -104,7 +106,7 @@ impl Http {
         let answer = receive(&exchange, answer, limit, save, &end)?;
         let took_ms = exchange.patience.clock.monotonic_ms() - started_ms;
         let (status, bytes) = (answer.status, answer.content.bytes());
-        exchange.log(&format!("{}: {}, {bytes} bytes in {took_ms} ms", answer.what, status_text(status)));
+        log(&format!("{}: {}, {bytes} bytes in {took_ms} ms", answer.what, status_text(status)));
         Ok(conclude(attempt, answer))
     }
 }
@@ -163,7 +165,7 @@ fn receive(
         Some(place) => {
             let shown = place.display().to_string();
             let mut file =
-                SaveFile::create(place, exchange.attempt).map_err(|error| cannot_save(&shown, &error))?;
+                SaveFile::create(place, end.attempt).map_err(|error| cannot_save(&shown, &error))?;
             let read = body::copy(body, limit, &mut file.file);
             (Content::File(file, *read.as_ref().unwrap_or(&0)), read)
         }
@@ -183,7 +185,7 @@ fn receive(
             end.without(&what, no_answer)
         }
     };
-    exchange.log(&format!("{what}: {}, and the body was not read to its end", status_text(status)));
+    (exchange.log)(&format!("{what}: {}, and the body was not read to its end", status_text(status)));
     content.discard();
     Err(outcome)
 }

@@ -11,16 +11,16 @@ use crate::handler::Stop;
 
 /// The end of a request's time.
 #[derive(Debug, Clone)]
-pub(super) struct Patience {
-    pub(super) stop: Stop,
-    pub(super) clock: Clock,
+pub(crate) struct Patience {
+    pub(crate) stop: Stop,
+    pub(crate) clock: Clock,
     /// By the monotonic clock.
-    pub(super) deadline_ms: i64,
+    pub(crate) deadline_ms: i64,
 }
 
 /// Why a request must wait no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
+pub(crate) enum Over {
     /// The attempt was asked to stop.
     Stopped,
     /// The timeout is over.
@@ -29,7 +29,7 @@ pub(super) enum Over {
 
 impl Patience {
     /// Whether the request must end now.
-    pub(super) fn over(&self) -> Option<Over> {
+    pub(crate) fn over(&self) -> Option<Over> {
         if self.stop.cause().is_some() {
             return Some(Over::Stopped);
         }
@@ -49,7 +49,7 @@ impl Patience {
 
     /// Waits until the file is ready, at most as long as there is patience. The error of the end is
     /// [`io::ErrorKind::TimedOut`]; ask [`Patience::over`] for the reason.
-    pub(super) fn wait(&self, file: BorrowedFd<'_>, flags: PollFlags) -> io::Result<()> {
+    pub(crate) fn wait(&self, file: BorrowedFd<'_>, flags: PollFlags) -> io::Result<()> {
         let wake_file = self.stop.wake_file()?;
         loop {
             if self.over().is_some() {

@@ -24,13 +24,24 @@ pub(in crate::store) struct PruneCandidates {
     /// (schedule, nominal time)
     pub(in crate::store) occurrences: Vec<(i64, i64)>,
     pub(in crate::store) events: Vec<i64>,
+    /// Notifications that were delivered or given up long ago.
+    pub(in crate::store) notifications: Vec<i64>,
 }
 
 impl PruneCandidates {
     pub(in crate::store) fn is_empty(&self) -> bool {
-        let PruneCandidates { before_ms: _, runs, jobs, jobs_alone, workflows, workers, occurrences, events } =
-            self;
-        [jobs_alone, workflows, workers, events].iter().all(|ids| ids.is_empty())
+        let PruneCandidates {
+            before_ms: _,
+            runs,
+            jobs,
+            jobs_alone,
+            workflows,
+            workers,
+            occurrences,
+            events,
+            notifications,
+        } = self;
+        [jobs_alone, workflows, workers, events, notifications].iter().all(|ids| ids.is_empty())
             && [runs, jobs, occurrences].iter().all(|pairs| pairs.is_empty())
     }
 }
@@ -76,6 +87,13 @@ pub(in crate::store) fn find_candidates(
     }
     if candidates.is_empty() {
         find_leftovers(connection, &mut candidates, prune)?;
+        candidates.notifications = all(
+            connection,
+            "SELECT id FROM notifications WHERE finished_at IS NOT NULL AND finished_at < $1
+             ORDER BY finished_at LIMIT $2",
+            &[candidates.before_ms.into(), (ROWS_MAX as i64).into()],
+            |row| row.integer(0),
+        )?;
         candidates.events = old_events(connection, now_ms, prune.keep_events_ms.unwrap_or(EVENTS_MS))?;
     }
     Ok(candidates)

@@ -47,7 +47,7 @@ pub struct Pruned {
     pub runs: i64,
     /// Lines of output, if a step deleted only those.
     pub lines: i64,
-    /// Definitions without runs, workers that are gone, skipped occurrences, and events.
+    /// Definitions without runs, workers that are gone, skipped occurrences, events, and notifications.
     pub leftovers: i64,
 }
 
@@ -164,7 +164,16 @@ fn delete_leftovers(connection: &mut dyn Connection, candidates: &PruneCandidate
         "DELETE FROM events WHERE id {in $1}",
         &[(&json_ids(&candidates.events)).into()],
     )?;
-    Ok(workflows + workers + events + delete_occurrences(connection, &candidates.occurrences)?)
+    let notifications = execute(
+        connection,
+        "DELETE FROM notifications WHERE id {in $1} AND {guard status IN ('DELIVERED', 'FAILED')}",
+        &[(&json_ids(&candidates.notifications)).into()],
+    )?;
+    Ok(workflows
+        + workers
+        + events
+        + notifications
+        + delete_occurrences(connection, &candidates.occurrences)?)
 }
 
 fn delete_occurrences(connection: &mut dyn Connection, occurrences: &[(i64, i64)]) -> Result<i64> {

@@ -1,0 +1,70 @@
+//! One POST outside of a job: a message to another system. It has the limits of jobs' requests, and follows no redirects.
+
+use ureq::http::header::CONTENT_TYPE;
+use ureq::http::{HeaderMap, HeaderName, HeaderValue};
+use windlass_workflow::kinds::http::Method;
+
+use super::exchange::{Exchange, text};
+use super::patience::{Over, Patience};
+use super::request::Request;
+use super::{ERROR_BODY_BYTES, NoAnswer, body, judge, redirect, status_text};
+use crate::handler::LinkLocal;
+use crate::kinds::messages::{MessageOutput, NotSent};
+
+/// Sends JSON and waits for the answer. Any answer but a success is an error, which has no part of the address but its host.
+pub(crate) fn post(
+    url: &str,
+    headers: &[(&'static str, String)],
+    json: &str,
+    patience: Patience,
+    link_local: LinkLocal,
+    output: MessageOutput,
+) -> Result<String, NotSent> {
+    let uri = redirect::parse(url).map_err(NotSent::Failed)?;
+    let request =
+        Request { method: Method::Post, uri, headers: head(headers)?, body: Some(json.as_bytes().to_vec()) };
+    let exchange = Exchange { log: &|_line| {}, patience, link_local };
+    let answer = exchange.run(request, false).map_err(|(_what, no_answer)| match no_answer {
+        NoAnswer::Over(Over::Stopped) => NotSent::Interrupted,
+        NoAnswer::Over(Over::TimedOut) => NotSent::Failed("no answer in time".to_owned()),
+        other @ (NoAnswer::Shortage(_) | NoAnswer::Final(_) | NoAnswer::Passing(_)) => {
+            NotSent::Failed(text(&other))
+        }
+    })?;
+    let status = status_text(answer.status);
+    let code = answer.status.as_u16();
+    if judge::is_success(code) {
+        return Ok(status);
+    }
+    let redirected = if (300..400).contains(&code) { "; redirects are not followed" } else { "" };
+    let said = match output {
+        // The answer may repeat what is secret in the address.
+        MessageOutput::Discarded => None,
+        MessageOutput::Shown => {
+            let mut start = Vec::new();
+            let _broken_off = body::copy(answer.body, ERROR_BODY_BYTES, &mut start);
+            body::first_line(&start)
+        }
+    };
+    let said = said.map_or_else(String::new, |line| format!(": {line}"));
+    Err(NotSent::Failed(format!("{status}{redirected}{said}")))
+}
+
+/// Whether a message can be sent to the address.
+///
+/// # Errors
+/// The reason, which does not repeat the address.
+pub fn check_url(url: &str) -> Result<(), String> {
+    redirect::parse(url).map(|_uri| ())
+}
+
+fn head(headers: &[(&'static str, String)]) -> Result<HeaderMap, NotSent> {
+    let mut map = HeaderMap::new();
+    map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in headers {
+        let value = HeaderValue::from_str(value)
+            .map_err(|_error| NotSent::Failed(format!("the header `{name}` can't be sent")))?;
+        map.insert(HeaderName::from_static(name), value);
+    }
+    Ok(map)
+}

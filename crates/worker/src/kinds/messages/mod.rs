@@ -1,0 +1,103 @@
+//! Messages to people and other systems, outside of jobs: a POST to an address, or a command that gets the message on its
+//! standard input.
+
+mod command;
+
+use std::path::PathBuf;
+
+use windlass_system::Clock;
+
+use crate::handler::{LinkLocal, Stop};
+use crate::kinds::http::patience::Patience;
+pub use crate::kinds::http::post::check_url;
+
+/// The longest message, in bytes. A pipe takes so much without a reader.
+pub(crate) const MESSAGE_MAX_BYTES: usize = 32 * 1024;
+
+/// Who gets a message.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Recipient {
+    /// It is sent to this address with POST.
+    Url(String),
+    /// This command is executed for each message.
+    Command(MessageCommand),
+}
+
+/// A command for messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageCommand {
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// The folder in which it starts.
+    pub dir: Option<PathBuf>,
+}
+
+/// Debug shows neither the address nor the command, because they may contain secrets.
+impl std::fmt::Debug for Recipient {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Recipient::Url(_) => "Url(…)",
+            Recipient::Command(_) => "Command(…)",
+        })
+    }
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The same in all deliveries of this message.
+    pub id: String,
+    /// The seconds since the Unix epoch at which this delivery began.
+    pub sent_at_s: i64,
+    /// The message, at most 32 KiB.
+    pub json: String,
+    /// Variables for a command, besides those of this process. Their names begin with `WINDLASS_`.
+    pub variables: Vec<(&'static str, String)>,
+}
+
+/// What happens to what a command prints, and to the body of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageOutput {
+    /// Nobody sees it: it may repeat secrets.
+    Discarded,
+    /// It is shown to the person who tries the recipient: on standard error, or in the error.
+    Shown,
+}
+
+/// Why a message did not reach its recipient.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotSent {
+    /// For this reason, which has neither the address nor the command in it.
+    Failed(String),
+    /// The sender was asked to stop.
+    Interrupted,
+}
+
+/// Sends a message once. Returns what the recipient said, for people: a status or an exit code. No wait is longer than the
+/// timeout, or than until `stop` is requested.
+///
+/// # Errors
+/// Why it did not reach the recipient, as far as that is known.
+pub fn send(
+    message: &Message,
+    recipient: &Recipient,
+    timeout_ms: i64,
+    link_local: LinkLocal,
+    output: MessageOutput,
+    stop: &Stop,
+) -> Result<String, NotSent> {
+    if message.json.len() > MESSAGE_MAX_BYTES {
+        return Err(NotSent::Failed(format!("the message is longer than {} KiB", MESSAGE_MAX_BYTES / 1024)));
+    }
+    let clock = Clock::system();
+    let deadline_ms = clock.monotonic_ms().saturating_add(timeout_ms);
+    let patience = Patience { stop: stop.clone(), clock, deadline_ms };
+    match recipient {
+        Recipient::Url(url) => {
+            let headers =
+                [("webhook-id", message.id.clone()), ("webhook-timestamp", message.sent_at_s.to_string())];
+            crate::kinds::http::post::post(url, &headers, &message.json, patience, link_local, output)
+        }
+        Recipient::Command(command) => command::execute(command, message, &patience, output),
+    }
+}
