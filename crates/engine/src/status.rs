@@ -19,7 +19,7 @@ pub enum JobStatus {
     Successful,
     /// It failed, and is not retried.
     Failed,
-    /// It will never run, because a parent did not succeed or it found no free slot.
+    /// It ended without running: a job before it failed, it was not needed, or it found no free slot.
     Skipped,
     /// It was cancelled by a person, or its run reached its deadline.
     Cancelled,

@@ -65,6 +65,6 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
         Reason::WaitsForItems { .. } => "waits_for_items",
         Reason::WaitsForTurn { .. } => "waits_for_turn",
         Reason::HasDeadline(_) => "has_deadline",
-        Reason::Over(_) => "over",
+        Reason::Over { .. } => "over",
     }
 }

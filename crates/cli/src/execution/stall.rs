@@ -135,7 +135,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::WaitsForTurn { .. }
         | Reason::WaitsForEndOfRun
         | Reason::HasDeadline(_)
-        | Reason::Over(_) => false,
+        | Reason::Over { .. } => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The reasons why a job is not running, as sentences.
 
 use windlass_engine::JobStatus;
-use windlass_engine::store::{Job, Reason};
+use windlass_engine::store::{BrokenBefore, Job, Reason};
 
 use crate::arguments::GlobalOptions;
 use crate::shell_words::quoted;
@@ -149,7 +149,7 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::HasDeadline(at_ms) => {
             format!("It fails if it is not over by {}, its deadline.", time::instant(*at_ms, now_ms))
         }
-        Reason::Over(error) => over(job, error.as_deref(), global),
+        Reason::Over { error, broken } => over(job, error.as_deref(), broken, global),
     }
 }
 
@@ -220,7 +220,7 @@ fn runs(
     }
 }
 
-fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
+fn over(job: &Job, error: Option<&str>, broken: &BrokenBefore, global: &GlobalOptions) -> String {
     let took = runs_and_jobs::span(job.started_at, job.finished_at, 0);
     let prefix = if job.status == JobStatus::Cancelled { "cancelled: " } else { "skipped: " };
     let error = error.map(|error| error.strip_prefix(prefix).unwrap_or(error));
@@ -234,6 +234,7 @@ fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
         .or(job.run_id)
         .filter(|_run_id| is_retried)
         .map(|run_id| global.hint(&format!("retry {run_id}")));
+    let after = retry.as_ref().map(|retry| format!(" `{retry}` reruns what failed, and then this job."));
     let again = retry.map(|retry| format!(" `{retry}` runs it again.")).unwrap_or_default();
     match job.status {
         JobStatus::Successful => format!("It succeeded: attempt {} took {took}.", job.attempt),
@@ -241,7 +242,10 @@ fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
             let times = if job.failures > 1 { format!(" {} times", job.failures) } else { String::new() };
             format!("It failed{times}{because}. `{logs}` shows its output.{again}")
         }
-        JobStatus::Skipped => format!("It was skipped{because}.{again}"),
+        JobStatus::Skipped => {
+            let because = after_broken(broken).unwrap_or(because);
+            format!("It was skipped{because}.{}", after.unwrap_or_default())
+        }
         // The reason "cancelled at once: …" contains the word already.
         JobStatus::Cancelled if because.starts_with(": cancelled") => {
             format!("It was {}.{again}", because.trim_start_matches(": "))
@@ -253,6 +257,17 @@ fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
         | JobStatus::Running
         | JobStatus::Waiting => String::new(),
     }
+}
+
+/// The jobs because of which a job was skipped, if the reason in its row names only one of them.
+fn after_broken(broken: &BrokenBefore) -> Option<String> {
+    let named: Vec<String> =
+        broken.named.iter().map(|(name, status)| format!("`{}` is {status}", printable(name))).collect();
+    let (last, others) = named.split_last().filter(|(_last, others)| !others.is_empty())?;
+    Some(match broken.has_more {
+        true => format!(": {}, {last}, and more jobs before it did not succeed", others.join(", ")),
+        false => format!(": {} and {last}", others.join(", ")),
+    })
 }
 
 /// The next step: which worker to start.

@@ -213,6 +213,32 @@ fn why_explains_each_kind_of_waiting() {
         "windlass retry 1",
     ]);
     bench.windlass(&["why", "1/after"]).code(0).says(&["is SKIPPED", "`load` is FAILED"]);
+    bench
+        .windlass(&["why", "1/after"])
+        .code(0)
+        .says(&["`windlass retry 1` reruns what failed, and then this job."]);
     bench.windlass(&["why", "1/laod"]).fails(5, &["no job `laod`", "`load`"]);
     bench.windlass(&["why", "j99"]).fails(5, &["job j99 does not exist"]);
+}
+
+#[test]
+fn why_names_all_jobs_because_of_which_a_job_was_skipped() {
+    let bench = Bench::new();
+    let jobs: String = (0..10).map(|number| format!("[jobs.f{number}]\nrun = 'exit 1'\n")).collect();
+    let needs: Vec<String> = (0..10).map(|number| format!("'f{number}'")).collect();
+    let text = format!(
+        "{jobs}[jobs.two]\nrun = 'true'\nneeds = ['f3', 'f4']\n[jobs.later]\nrun = 'true'\nneeds = ['two', 'f5']\n\
+         [jobs.ten]\nrun = 'true'\nneeds = [{}]\n",
+        needs.join(", ")
+    );
+    bench.write("many.toml", &text);
+    bench.windlass(&["run", "many.toml"]).code(1);
+    bench.windlass(&["why", "1/two"]).code(0).says(&["It was skipped: `f3` is FAILED and `f4` is FAILED. `"]);
+    bench
+        .windlass(&["why", "1/later"])
+        .code(0)
+        .says(&["It was skipped: `f3` is FAILED, `f4` is FAILED and `f5` is FAILED."]);
+    let ten = bench.windlass(&["why", "1/ten"]);
+    ten.code(0).says(&["`f7` is FAILED, and more jobs before it did not succeed."]);
+    assert!(!ten.stdout.contains("f8"), "{}", ten.stdout);
 }

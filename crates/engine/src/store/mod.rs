@@ -73,6 +73,7 @@ pub(crate) use jobs::JOB_COLUMNS;
 pub use jobs::Job;
 pub use jobs::approvals::Verdict;
 pub use jobs::attempts::Attempt;
+pub use jobs::broken::BrokenBefore;
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};

@@ -301,7 +301,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::WaitsForTurn { .. }
         | Reason::WaitsForEndOfRun
         | Reason::HasDeadline(_)
-        | Reason::Over(_) => false,
+        | Reason::Over { .. } => false,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::status::{JobStatus, RunStatus, WaitsFor};
 use crate::store::Jobs;
 use crate::store::claim::capabilities::Unfit;
+use crate::store::jobs::broken::BrokenBefore;
 use crate::store::jobs::rounds::Rounds;
 use crate::store::jobs::{Job, label};
 use crate::store::queues::Rate;
@@ -181,8 +182,13 @@ pub enum Reason {
     },
     /// It fails if it is not over at this instant, in milliseconds since the Unix epoch.
     HasDeadline(i64),
-    /// It is finished. This is its last error, if any.
-    Over(Option<String>),
+    /// It is finished.
+    Over {
+        /// Its last error, if any.
+        error: Option<String>,
+        /// If it was skipped because of jobs before it: these jobs.
+        broken: BrokenBefore,
+    },
 }
 
 impl Jobs<'_> {
@@ -199,7 +205,10 @@ impl Jobs<'_> {
             JobStatus::Running => self.why_running(&job)?,
             JobStatus::Waiting => self.why_waiting(&job)?,
             JobStatus::Successful | JobStatus::Failed | JobStatus::Skipped | JobStatus::Cancelled => {
-                vec![Reason::Over(job.last_error.clone())]
+                let is_after_broken = job.status == JobStatus::Skipped && job.upstream_failed;
+                let broken =
+                    if is_after_broken { self.broken_before(job.id)? } else { BrokenBefore::default() };
+                vec![Reason::Over { error: job.last_error.clone(), broken }]
             }
         };
         if let Some(at_ms) = job.deadline_at.filter(|_at_ms| job.finished_at.is_none()) {
