@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Map, Value as Json};
-use windlass_engine::store::NewRun;
-use windlass_workflow::{Report, Source, SubsetError, Workflow, limits};
+use windlass_engine::store::{DefinitionFile, NewRun, OnlyJobs};
+use windlass_workflow::{Report, Source, SubsetError, Workflow, hash_of_stored, limits};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -43,17 +43,52 @@ pub(crate) struct SubmissionArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
 
-    /// Run only this job, without the jobs that it needs. Handlers are left out
-    #[arg(long, value_name = "JOB")]
-    only: Option<String>,
-
-    /// With --only: also run the jobs that it needs, directly or not
-    #[arg(long, requires = "only")]
-    with_upstream: bool,
+    #[command(flatten)]
+    part: PartArgs,
 
     /// A name of your choice for this run; the same key again means the same run, not a new one
     #[arg(long, value_name = "KEY", value_parser = parse_run_key)]
     run_key: Option<String>,
+}
+
+/// The part of a workflow to run.
+#[derive(Debug, Args)]
+pub(crate) struct PartArgs {
+    /// Run only this job, without the jobs that it needs; several with commas. Handlers are left out
+    #[arg(long, value_name = "JOB", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// With --only: also run the jobs that it needs, directly or not
+    #[arg(long, requires = "only")]
+    with_upstream: bool,
+}
+
+impl PartArgs {
+    /// The part that is named, or the whole workflow.
+    pub(crate) fn of(&self, read: ReadWorkflow) -> Result<ReadWorkflow, Failure> {
+        if self.only.is_empty() {
+            return Ok(read);
+        }
+        let only = OnlyJobs { jobs: self.only.clone(), with_upstream: self.with_upstream };
+        let workflow = part_of(&read.workflow, &only)?;
+        let file = read.file.map(|file| DefinitionFile { only: Some(only), ..file });
+        Ok(ReadWorkflow { workflow, file, ..read })
+    }
+}
+
+/// A workflow that was read, and where it came from.
+pub(crate) struct ReadWorkflow {
+    pub(crate) workflow: Workflow,
+    /// The folder against which its jobs resolve relative paths.
+    pub(crate) dir: Option<String>,
+    /// Nothing if it came from a registered workflow, or from a pipe.
+    pub(crate) file: Option<DefinitionFile>,
+}
+
+/// A run to submit, and the file from which it came.
+pub(crate) struct Submission {
+    pub(crate) run: NewRun,
+    pub(crate) file: Option<DefinitionFile>,
 }
 
 /// Why a workflow file cannot be used.
@@ -119,24 +154,22 @@ fn read_included(includer: &Path, included: &Path) -> Result<Vec<u8>, String> {
 
 impl SubmissionArgs {
     /// Reads the workflow from the file, or else from the registered workflow of that name.
-    pub(crate) fn read(&self, global: &GlobalOptions) -> Result<NewRun, Failure> {
-        let (workflow, dir) = self.workflow.read(global)?;
-        let workflow = match &self.only {
-            Some(job) => part_of(&workflow, job, self.with_upstream)?,
-            None => workflow,
-        };
+    pub(crate) fn read(&self, global: &GlobalOptions) -> Result<Submission, Failure> {
+        let ReadWorkflow { workflow, dir, file } = self.part.of(self.workflow.read(global)?)?;
         let params = self.workflow.bind(&workflow)?;
-        Ok(NewRun { workflow, params, dir, run_key: self.run_key.clone(), occasion: None })
+        let run = NewRun { workflow, params, dir, run_key: self.run_key.clone(), occasion: None };
+        Ok(Submission { run, file })
     }
 }
 
 impl WorkflowArgs {
-    /// Reads the workflow from the file, or else from the registered workflow of that name. Also gives the folder against
-    /// which its jobs resolve relative paths.
-    pub(crate) fn read(&self, global: &GlobalOptions) -> Result<(Workflow, Option<String>), Failure> {
+    /// Reads the workflow from the file, or else from the registered workflow of that name.
+    pub(crate) fn read(&self, global: &GlobalOptions) -> Result<ReadWorkflow, Failure> {
         if self.workflow.exists() {
-            let workflow = load(&self.workflow, PathOrigin::Named).map_err(|error| error.failure())?;
-            return Ok((workflow, Some(folder_of(&self.workflow)?)));
+            let (workflow, source) =
+                load_with_source(&self.workflow, PathOrigin::Named).map_err(|error| error.failure())?;
+            let dir = Some(folder_of(&self.workflow)?);
+            return Ok(ReadWorkflow { workflow, dir, file: definition_file(&self.workflow, &source) });
         }
         self.registered(global)
     }
@@ -146,7 +179,7 @@ impl WorkflowArgs {
         parameters::bind(workflow, &self.params, self.params_file.as_deref())
     }
 
-    fn registered(&self, global: &GlobalOptions) -> Result<(Workflow, Option<String>), Failure> {
+    fn registered(&self, global: &GlobalOptions) -> Result<ReadWorkflow, Failure> {
         let name = self.workflow.to_string_lossy();
         let is_path = looks_like_a_file(&self.workflow);
         let no_file = || Failure::unreadable(&self.workflow, &io::ErrorKind::NotFound.into());
@@ -166,7 +199,7 @@ impl WorkflowArgs {
                 if registration.paused_at.is_some() {
                     stderr::note(&format!("workflow `{name}` is paused; this affects only its schedules"));
                 }
-                Ok((workflow, registration.dir))
+                Ok(ReadWorkflow { workflow, dir: registration.dir, file: None })
             }
             None if is_path => Err(no_file()),
             None => {
@@ -177,11 +210,18 @@ impl WorkflowArgs {
     }
 }
 
+/// The file from which a workflow was read. A pipe is no file, and neither is one whose path is not UTF-8.
+pub(crate) fn definition_file(path: &Path, source: &Source) -> Option<DefinitionFile> {
+    let absolute = path.canonicalize().ok().filter(|absolute| absolute.is_file())?;
+    let (named, path) = (path.to_str()?.to_owned(), absolute.to_str()?.to_owned());
+    Some(DefinitionFile { named, path, hash: hash_of_stored(&source.text), only: None })
+}
+
 /// The part of a workflow that `--only` names.
-fn part_of(workflow: &Workflow, job: &str, with_upstream: bool) -> Result<Workflow, Failure> {
-    workflow.only(job, with_upstream).map_err(|error| {
+pub(crate) fn part_of(workflow: &Workflow, only: &OnlyJobs) -> Result<Workflow, Failure> {
+    workflow.only(&only.jobs, only.with_upstream).map_err(|error| {
         let help = match &error {
-            SubsetError::NoJob { .. } => {
+            SubsetError::NoJob { job, .. } => {
                 let names: Vec<&str> = workflow.jobs.iter().map(|job| job.name.as_str()).collect();
                 let nearest = find::nearest_name(job, names.iter().copied());
                 let near = nearest.map(|near| format!("did you mean `{near}`? "));

@@ -125,6 +125,8 @@ CREATE TABLE runs (
     -- 1 while the job that called the workflow waits for the end of this run. 2 if a retry has chosen this run: it goes on,
     -- with what failed in it, when the job is decided.
     call_open        {integer} NOT NULL DEFAULT 0 CHECK (call_open = 0 OR call_open = 1 OR call_open = 2),
+    -- The number of its definition, which is the one of `workflow_id`: above 1 if a retry has replaced the first one.
+    definition       {integer} NOT NULL DEFAULT 1 CHECK (definition >= 1),
     CHECK ((parent_job_id IS NULL) = (root_run_id IS NULL)),
     UNIQUE (schedule_id, scheduled_for)
 ) {strict};
@@ -152,6 +154,29 @@ CREATE INDEX runs_of_schedule ON runs (schedule_id, id)
 -- For keeping a number of the newest runs of each workflow.
 CREATE INDEX runs_finished_of_workflow ON runs (workflow, finished_at)
     WHERE finished_at IS NOT NULL AND parent_job_id IS NULL;
+
+-- The definitions of runs that came from a file or were replaced, in order. Other runs have one definition and no row here.
+CREATE TABLE run_definitions (
+    run_id         {integer} NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    number         {integer} NOT NULL CHECK (number >= 1),
+    workflow_id    {integer} NOT NULL REFERENCES workflows (id),
+    -- What a person called, or what started the run.
+    verb           {text} NOT NULL CHECK (verb IN ('submit', 'run', 'rerun', 'retry', 'schedule', 'catchup', 'backfill',
+                                                   'manual', 'event')),
+    pinned_at      {integer} NOT NULL,
+    -- The file as it was named, its absolute path, and the SHA-256 of its text and of the files that it includes; NULL if
+    -- it came from no file.
+    file           {text},
+    path           {text},
+    file_hash      {text},
+    -- The jobs to which `--only` has reduced the file, as a JSON list, and whether those that they need were kept too.
+    only_jobs      {text},
+    with_upstream  {integer} NOT NULL DEFAULT 0 CHECK (with_upstream = 0 OR with_upstream = 1),
+    PRIMARY KEY (run_id, number),
+    CHECK ((file IS NULL) = (path IS NULL) AND (file IS NULL) = (file_hash IS NULL))
+) {clustered};
+
+CREATE INDEX run_definitions_workflow ON run_definitions (workflow_id);
 
 -- The tags of the definitions of runs, for lists of the runs with a tag. A run without tags has no row.
 CREATE TABLE run_tags (
@@ -294,6 +319,8 @@ CREATE TABLE jobs (
     -- Of a group: how many of its items may run at a time, and whether the first that fails ends the others.
     max_parallel         {integer} CHECK (max_parallel >= 1),
     fail_fast            {integer} NOT NULL DEFAULT 0 CHECK (fail_fast = 0 OR fail_fast = 1),
+    -- The number of the definition of its run with which it runs, or with which it ended.
+    definition           {integer} NOT NULL DEFAULT 1,
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
     CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)

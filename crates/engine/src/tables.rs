@@ -24,6 +24,7 @@ pub static TABLES: Tables = Tables {
         "registration_versions",
         "schedules",
         "runs",
+        "run_definitions",
         "run_tags",
         "workspaces",
         "occurrences",

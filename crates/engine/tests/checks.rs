@@ -35,6 +35,16 @@ fn sound_database() -> Bench {
 /// (the rule, a statement that breaks it, the reported text)
 const BREAKS: &[(&str, &str, &str)] = &[
     (
+        "a run has the last definition that it got",
+        "UPDATE runs SET definition = 2 WHERE id = 1",
+        "run 1 has definition 2, which is not the last one that it got",
+    ),
+    (
+        "a job has a definition of its run",
+        "UPDATE jobs SET definition = 2 WHERE id = 1",
+        "job j1 has definition 2 of run 1, which has 1",
+    ),
+    (
         "a run has exactly the tags of its definition",
         "DELETE FROM run_tags WHERE tag = 'etl'",
         "run 1 is listed under 1 tags, 1 of them among the 2 tags of its definition",

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// What a run of a workflow would do.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -9,6 +10,8 @@ use serde::Serialize;
 pub struct PlanView {
     /// The workflow.
     pub workflow: String,
+    /// The values of its params.
+    pub params: Map<String, Value>,
     /// The jobs in an order in which they can be executed. The handlers come last.
     pub jobs: Vec<PlannedJobView>,
     /// The secrets of the workflow.

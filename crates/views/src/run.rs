@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::store::{Job, JobCounts, Run, Submitted, Workspace, WorkspaceState};
+use windlass_engine::store::{Job, JobCounts, Run, RunDefinition, Submitted, Workspace, WorkspaceState};
 use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store};
 
 use crate::job::job_name;
@@ -156,8 +156,57 @@ pub struct InspectedRun {
     outputs: Option<Value>,
     /// The path of its folder, until it is removed.
     workspace: Option<String>,
+    /// Its definitions, in order. The last one is the one that it has.
+    definitions: Vec<RunDefinitionView>,
     /// Its jobs.
     jobs: Vec<JobView>,
+}
+
+/// A definition that a run has or had.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RunDefinition")]
+pub(crate) struct RunDefinitionView {
+    /// Its place among the definitions of the run, from 1.
+    number: i64,
+    /// What gave it to the run.
+    #[schemars(extend("enum" = ["submit", "run", "rerun", "retry", "call", "schedule", "catchup", "backfill", "manual",
+                                "event"]))]
+    verb: &'static str,
+    /// When the run got it.
+    pinned_at: Option<Instant>,
+    /// The SHA-256 of its content, without comments.
+    hash: String,
+    /// The version of the registered workflow with the same content.
+    version: Option<i64>,
+    /// The file from which it came, as it was named.
+    file: Option<String>,
+    /// The absolute path of the file.
+    path: Option<String>,
+    /// The SHA-256 of the file, with the files that it includes.
+    file_hash: Option<String>,
+    /// The jobs to which `--only` has reduced the file.
+    only: Option<Vec<String>>,
+    /// Whether the jobs that these need were kept.
+    with_upstream: bool,
+}
+
+impl RunDefinitionView {
+    fn new(definition: &RunDefinition) -> RunDefinitionView {
+        let file = definition.file.as_ref();
+        let only = file.and_then(|file| file.only.as_ref());
+        RunDefinitionView {
+            number: definition.number,
+            verb: definition.origin.as_str(),
+            pinned_at: instant(Some(definition.pinned_at)),
+            hash: definition.hash.clone(),
+            version: definition.version,
+            file: file.map(|file| file.named.clone()),
+            path: file.map(|file| file.path.clone()),
+            file_hash: file.map(|file| file.hash.clone()),
+            only: only.map(|only| only.jobs.clone()),
+            with_upstream: only.is_some_and(|only| only.with_upstream),
+        }
+    }
 }
 
 impl InspectedRun {
@@ -168,7 +217,9 @@ impl InspectedRun {
         let needs = needed_jobs_of_run(store, run.id, &jobs)?;
         let outputs = known_outputs(store, run.id)?;
         let workspace = workspace_path(store.runs().workspace(run.id)?);
-        Ok(InspectedRun::new(RunView::read(store, run)?, outputs, workspace, &jobs, &needs))
+        let definitions = store.runs().definitions(run.id)?;
+        let run = RunView::read(store, run)?;
+        Ok(InspectedRun::new(run, outputs, workspace, &definitions, &jobs, &needs))
     }
 
     /// `needs` are the names of the jobs that a job needs, by the id of that job.
@@ -176,11 +227,13 @@ impl InspectedRun {
         run: RunView,
         outputs: Option<Value>,
         workspace: Option<String>,
+        definitions: &[RunDefinition],
         jobs: &[Job],
         needs: &HashMap<i64, Vec<String>>,
     ) -> InspectedRun {
         let view = |job: &Job| JobView::new(job, needs.get(&job.id).cloned().unwrap_or_default());
-        InspectedRun { run, outputs, workspace, jobs: jobs.iter().map(view).collect() }
+        let definitions = definitions.iter().map(RunDefinitionView::new).collect();
+        InspectedRun { run, outputs, workspace, definitions, jobs: jobs.iter().map(view).collect() }
     }
 }
 

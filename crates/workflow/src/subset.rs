@@ -1,4 +1,4 @@
-//! A part of a workflow: one job, alone or with the jobs that it needs.
+//! A part of a workflow: some jobs, alone or with the jobs that they need.
 
 use crate::graph::Graph;
 use crate::model::{Job, When, Workflow};
@@ -33,21 +33,26 @@ pub enum SubsetError {
 }
 
 impl Workflow {
-    /// The workflow with one job only. `with_upstream` keeps the jobs that it needs, directly or not. Handlers and schedules are
-    /// left out.
+    /// The workflow with some jobs only. `with_upstream` keeps the jobs that they need, directly or not. Handlers and schedules
+    /// are left out.
     ///
     /// # Errors
     /// There is no such job, it is a handler, or it reads a job that is left out.
-    pub fn only(&self, name: &str, with_upstream: bool) -> Result<Workflow, SubsetError> {
+    pub fn only<S: AsRef<str>>(&self, names: &[S], with_upstream: bool) -> Result<Workflow, SubsetError> {
         let find = |name: &str| self.jobs.iter().position(|job| job.name == name);
-        let Some(index) = find(name) else {
-            return Err(SubsetError::NoJob { workflow: self.name.clone(), job: name.to_owned() });
-        };
-        if let Some(handler) = self.jobs[index].handler {
-            return Err(SubsetError::Handler { job: name.to_owned(), table: handler.key() });
+        let mut kept = Vec::new();
+        for name in names.iter().map(AsRef::as_ref) {
+            let Some(index) = find(name) else {
+                return Err(SubsetError::NoJob { workflow: self.name.clone(), job: name.to_owned() });
+            };
+            if let Some(handler) = self.jobs[index].handler {
+                return Err(SubsetError::Handler { job: name.to_owned(), table: handler.key() });
+            }
+            if with_upstream {
+                kept.extend(Graph::new(self).ancestors(index));
+            }
+            kept.push(index);
         }
-        let mut kept = if with_upstream { Graph::new(self).ancestors(index) } else { Vec::new() };
-        kept.push(index);
         kept.sort_unstable();
         kept.dedup();
         let jobs = kept
@@ -113,17 +118,20 @@ mod tests {
         run = 'true'";
 
     #[test]
-    fn one_job_runs_alone_or_with_the_jobs_that_it_needs() {
+    fn jobs_run_alone_or_with_the_jobs_that_it_needs() {
         let workflow = crate::parse(&Source::new("a.toml", FILE.into()).unwrap()).unwrap();
         let names = |part: Result<Workflow, SubsetError>| {
             let part = part.unwrap();
             part.check().unwrap();
             part.jobs.into_iter().map(|job| job.name).collect::<Vec<_>>()
         };
-        assert_eq!(names(workflow.only("load", false)), ["load"]);
-        assert_eq!(names(workflow.only("load", true)), ["list", "other", "load"]);
-        assert_eq!(names(workflow.only("report", true)), ["list", "other", "load", "report"]);
-        let error = |name| workflow.only(name, false).unwrap_err().to_string();
+        assert_eq!(names(workflow.only(&["load"], false)), ["load"]);
+        assert_eq!(names(workflow.only(&["load"], true)), ["list", "other", "load"]);
+        assert_eq!(names(workflow.only(&["report"], true)), ["list", "other", "load", "report"]);
+        let several = workflow.only(&["report", "list", "list"], false);
+        assert_eq!(names(several), ["list", "report"], "the jobs between them are left out");
+        assert_eq!(workflow.only(&["load", "list"], false).unwrap().jobs[1].needs, [0]);
+        let error = |name| workflow.only(&[name], false).unwrap_err().to_string();
         assert_eq!(error("report"), "job `report` reads job `list`, which would not run");
         assert_eq!(error("clean"), "`clean` is a job of `finally`, which runs at the end of a run");
         assert_eq!(error("nope"), "workflow `a` has no job `nope`");

@@ -26,7 +26,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().map(|object| object.keys().map(String::as_str).collect()).unwrap_or_default()
 }
 
-const RUN_KEYS: [&str; 22] = [
+const RUN_KEYS: [&str; 23] = [
     "run_id",
     "workflow",
     "status",
@@ -48,6 +48,7 @@ const RUN_KEYS: [&str; 22] = [
     "job_counts",
     "outputs",
     "workspace",
+    "definitions",
     "jobs",
 ];
 

@@ -1,7 +1,7 @@
 //! `windlass rerun`: a new run with the definition and the parameters of another run.
 
 use clap::Args;
-use windlass_engine::store::NewRun;
+use windlass_engine::store::{DefinitionVerb, NewRun};
 use windlass_workflow::params::{self, Supplied};
 
 use super::submit;
@@ -10,7 +10,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
 use crate::find;
-use crate::submission::{invalid_params, parse_pair};
+use crate::submission::{Submission, invalid_params, parse_pair};
 
 /// Start a new run like another one, with the same parameters
 #[derive(Debug, Args)]
@@ -56,10 +56,12 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RerunArgs) -> Result<(), Fa
     let params = params::bind(&workflow.params, kept.chain(given).collect())
         .map_err(|errors| invalid_params(&workflow, &errors))?;
     let new_run = NewRun { workflow, params, dir: run.dir, run_key: None, occasion: None };
+    let file = database.ask(|store| store.runs().definitions(run.id))?.pop().and_then(|last| last.file);
     if args.detach {
-        return submit::submit(global, new_run);
+        return submit::submit(global, Submission { run: new_run, file }, DefinitionVerb::Rerun);
     }
     execution::check_files(&database)?;
-    let submitted = database.ask(|store| store.runs().submit(new_run.clone()))?;
+    let file = file.map(|file| (DefinitionVerb::Rerun, file));
+    let submitted = database.ask(|store| store.runs().submit_from(new_run.clone(), file.clone()))?;
     execution::execute(global, &database, &[submitted.run_id], &args.work, args.show, OutputShape::One)
 }

@@ -2,12 +2,14 @@
 
 use clap::Args;
 
-use super::submit;
+use windlass_engine::store::DefinitionVerb;
+
+use super::{plan, submit};
 use crate::arguments::{GlobalOptions, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
-use crate::submission::SubmissionArgs;
+use crate::submission::{Submission, SubmissionArgs};
 use crate::{find, stderr};
 
 /// Run a workflow here, with live progress, until it ends
@@ -24,6 +26,10 @@ pub(crate) struct RunArgs {
     /// Only submit the run and let a worker execute it, as `submit` does
     #[arg(long)]
     detach: bool,
+
+    /// Only show what the run would do, as `plan` does
+    #[arg(long, conflicts_with = "detach")]
+    dry_run: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -31,7 +37,8 @@ Examples:
   windlass run nightly.toml
   windlass run nightly                           # a registered workflow
   windlass run nightly.toml -p day=2026-11-20 -p dry=true
-  windlass run nightly.toml --only load          # one job, without the others
+  windlass run nightly.toml --only load,report   # two jobs, without the others
+  windlass run nightly.toml --dry-run            # what it would do
   windlass run nightly.toml --run-key 2026-11-20 # repeat: no second run
   windlass run nightly.toml -o json > outcome.json
 
@@ -41,13 +48,17 @@ Ctrl-C waits for running jobs, the second stops them.";
 /// Submits and executes.
 pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Failure> {
     if args.detach {
-        return submit::accept(global, &args.submission);
+        return submit::submit(global, args.submission.read(global)?, DefinitionVerb::Run);
     }
-    let new_run = args.submission.read(global)?;
+    let Submission { run: new_run, file } = args.submission.read(global)?;
+    if args.dry_run {
+        return plan::show(global, &new_run);
+    }
     let workflow = new_run.workflow.name.clone();
     let database = Database::existing_or_new(global)?;
     execution::check_files(&database)?;
-    let submitted = database.ask(|store| store.runs().submit(new_run))?;
+    let submitted = database
+        .ask(|store| store.runs().submit_from(new_run, file.map(|file| (DefinitionVerb::Run, file))))?;
     let run = find::run(&database, submitted.run_id)?;
     if !submitted.created {
         stderr::note(&submit::known_key(&run, &workflow));

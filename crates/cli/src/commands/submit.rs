@@ -1,7 +1,7 @@
 //! `windlass submit`: accepts a run for a worker to execute.
 
 use clap::Args;
-use windlass_engine::store::{NewRun, Run};
+use windlass_engine::store::{DefinitionVerb, Run};
 
 use windlass_views::SubmittedView;
 
@@ -9,7 +9,7 @@ use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
-use crate::submission::SubmissionArgs;
+use crate::submission::{Submission, SubmissionArgs};
 use crate::{executors, find, stderr};
 
 /// Submit a run for a worker to execute, and print its number
@@ -27,19 +27,20 @@ Examples:
 
 /// Submits the run and prints its number.
 pub(crate) fn execute(global: &GlobalOptions, args: &SubmitArgs) -> Result<(), Failure> {
-    accept(global, &args.submission)
+    submit(global, args.submission.read(global)?, DefinitionVerb::Submit)
 }
 
-/// Submits a run for a worker to execute. `run --detach` does the same.
-pub(super) fn accept(global: &GlobalOptions, submission: &SubmissionArgs) -> Result<(), Failure> {
-    submit(global, submission.read(global)?)
-}
-
-/// Submits a new run, and prints its number.
-pub(super) fn submit(global: &GlobalOptions, new_run: NewRun) -> Result<(), Failure> {
-    let workflow = new_run.workflow.name.clone();
+/// Submits a new run for a worker to execute, and prints its number. `run --detach` does the same.
+pub(super) fn submit(
+    global: &GlobalOptions,
+    submission: Submission,
+    verb: DefinitionVerb,
+) -> Result<(), Failure> {
+    let Submission { run, file } = submission;
+    let workflow = run.workflow.name.clone();
     let database = Database::existing_or_new(global)?;
-    let submitted = database.ask(|store| store.runs().submit(new_run))?;
+    let file = file.map(|file| (verb, file));
+    let submitted = database.ask(|store| store.runs().submit_from(run, file))?;
     let run = find::run(&database, submitted.run_id)?;
     let view = SubmittedView::new(submitted, &run.workflow, run.status);
     Output { format: global.output }.object(&view, |_| submitted.run_id.to_string())?;

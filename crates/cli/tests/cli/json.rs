@@ -74,7 +74,7 @@ fn runs_and_jobs() {
     let bench = Bench::new();
     bench.write("good.toml", GOOD);
     let run = bench.json(&["run", "good.toml"]);
-    assert_fields(&run, &[&RUN[..], &["outputs", "workspace", "jobs"]].concat());
+    assert_fields(&run, &[&RUN[..], &["outputs", "workspace", "definitions", "jobs"]].concat());
     assert_eq!(run["status"], "SUCCESSFUL");
     assert_eq!(run["dir"].as_str().unwrap(), bench.folder().canonicalize().unwrap().to_str().unwrap());
     let counts = [

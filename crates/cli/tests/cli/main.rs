@@ -19,6 +19,7 @@ mod postgres_refusals;
 mod queues;
 mod reading;
 mod registering;
+mod retrying;
 mod runs;
 mod schedules;
 mod schemas;

@@ -3,6 +3,7 @@
 
 pub mod call;
 pub mod for_each;
+pub mod next_definition;
 mod sleep;
 mod wait;
 

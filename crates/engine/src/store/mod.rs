@@ -97,10 +97,12 @@ pub use registrations::{NewRegistration, RegisteredVersion, Registration, Regist
 pub use restore::Restored;
 pub(crate) use runs::RUN_COLUMNS;
 pub use runs::children::ChildRun;
+pub use runs::definitions::{DefinitionFile, DefinitionOrigin, DefinitionVerb, OnlyJobs, RunDefinition};
 pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy};
 pub(crate) use runs::list::{RUN_COMPARISONS, RUN_FILTER, RUN_SUMMARY};
 pub(crate) use runs::retry::AS_BEFORE_ITS_FIRST_ATTEMPT;
 pub use runs::retry::RetrySelection;
+pub use runs::retry_with::{Continued, NextDefinition};
 pub use runs::submit::{NewRun, Occasion, Submitted};
 pub use runs::workspaces::{SettledWorkspaces, Workspace, WorkspaceState};
 pub use runs::{JobCounts, Run, RunContext, RunFolder};

@@ -4,8 +4,8 @@
 use std::cell::OnceCell;
 
 use windlass_engine::store::{
-    Backfill, CopyError, Finish, NewRun, NewSignal, NewWorker, Order, QueueLimits, RetrySelection, Scope,
-    Setting, Verdict,
+    Backfill, CopyError, Finish, NewRun, NewSignal, NewWorker, NextDefinition, Order, QueueLimits,
+    RetrySelection, Scope, Setting, Verdict,
 };
 use windlass_engine::transition::{RetryState, after_attempt};
 use windlass_engine::{Error, JobStatus, Result, Store, WorkerStatus};
@@ -207,6 +207,25 @@ pub(crate) fn retry_failed_jobs() -> Operation {
 pub(crate) fn retry_from_a_job() -> Operation {
     let run = |store: &Store, _stage: &TestDatabases| {
         store.runs().retry(1, RetrySelection::From("j0".to_owned())).map(drop)
+    };
+    operation(1, |databases| states::failed_run(&databases.bench), run)
+}
+
+pub(crate) fn retry_with_another_definition() -> Operation {
+    let run = |store: &Store, _stage: &TestDatabases| {
+        // A job is new, and the settings of another one and of the run differ.
+        let mut workflow = store.runs().workflow(1)?;
+        let mut added = workflow.jobs[0].clone();
+        added.name = "added".to_owned();
+        workflow.jobs.push(added);
+        workflow.jobs[0].timeout_ms = Some(5_000);
+        workflow.timeout_ms = Some(60_000);
+        let next = NextDefinition { workflow, file: None };
+        match store.runs().retry_with(1, RetrySelection::Failed, next) {
+            // It was retried before the failure.
+            Ok(_) | Err(Error::Conflict { .. } | Error::Invalid { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     };
     operation(1, |databases| states::failed_run(&databases.bench), run)
 }

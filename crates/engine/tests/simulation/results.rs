@@ -169,6 +169,7 @@ impl World {
             let attempt = retry_state.attempt;
             let job = ClaimedJob {
                 phase: 0,
+                definition: 1,
                 item: None,
                 id: job_id,
                 created_at: 0,

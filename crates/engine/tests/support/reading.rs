@@ -4,7 +4,7 @@ use windlass_engine::store::{Cursor, JobFilter, LogPosition, ParamFilter, RunFil
 use windlass_engine::{JobStatus, RunStatus, Store};
 
 /// Rows as of a database that was used for long: finished runs and jobs, and a few that are not.
-pub const FILL: [&str; 6] = [
+pub const FILL: [&str; 7] = [
     "INSERT INTO runs (workflow, status, params, run_key, created_at, started_at, finished_at)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 60000)
      SELECT CASE n % 1000 WHEN 7 THEN 'rare' ELSE 'often' END,
@@ -28,6 +28,9 @@ pub const FILL: [&str; 6] = [
     "INSERT INTO job_logs (job_id, attempt, line, at, stream, text)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
      SELECT (n / 10 + 1) * 20, 1, n % 10, n, 'stdout', 'text' FROM numbers",
+    "INSERT INTO job_dependencies (parent_id, child_id)
+     WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+     SELECT n * 20, (n + 1) * 20 FROM numbers",
 ];
 
 /// Filters of runs that indexes answer.
@@ -86,6 +89,7 @@ pub fn read_by_indexes(store: &Store) {
     store.logs().after(LogPosition { job_id: 100, attempt: 1, line: 3 }, 5).unwrap();
     store.logs().last(100, 1, 5).unwrap();
     store.jobs().broken_before(100).unwrap();
+    store.runs().definitions(500).unwrap();
 }
 
 /// What looks at rows up to a bound: counts of finished rows, and searches.

@@ -93,7 +93,7 @@ impl Attempt {
     /// Those of the database.
     pub fn run(&self) -> Result<Option<Arc<RunContext>>> {
         let NewAttempt { job, run_contexts, store, .. } = &self.parts;
-        job.run_id.map(|run_id| run_contexts.of(store, run_id)).transpose()
+        job.run_id.map(|run_id| run_contexts.of(store, run_id, job.definition)).transpose()
     }
 
     /// The outputs of some jobs of the run, as `{"name": {"output": …}}`.

@@ -1,4 +1,4 @@
-//! The run that was read last: its workflow, parameters and environment, which never change. And the variables that no job
+//! The run that was read last: its workflow, parameters and environment, which change only with its definition. And the variables that no job
 //! may see unless it names them.
 //!
 //! Jobs of one run follow each other, so one run is enough.
@@ -16,9 +16,9 @@ pub(crate) struct RunContextCache {
 }
 
 impl RunContextCache {
-    /// The context of a run. It is read unless the same run was asked for last.
-    pub(super) fn of(&self, store: &Store, run_id: i64) -> Result<Arc<RunContext>> {
-        if let Some(cached) = self.cached(run_id) {
+    /// The context of a run, for a job with this definition. It is read unless the same one was asked for last.
+    pub(super) fn of(&self, store: &Store, run_id: i64, definition: i64) -> Result<Arc<RunContext>> {
+        if let Some(cached) = self.cached(run_id, definition) {
             return Ok(cached);
         }
         // The lock is not held meanwhile, because the database may not answer for minutes.
@@ -55,8 +55,8 @@ impl RunContextCache {
         *self.secret_variables.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn cached(&self, run_id: i64) -> Option<Arc<RunContext>> {
+    fn cached(&self, run_id: i64, definition: i64) -> Option<Arc<RunContext>> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest.as_ref().filter(|run| run.id == run_id).cloned()
+        latest.as_ref().filter(|run| (run.id, run.definition) == (run_id, definition)).cloned()
     }
 }

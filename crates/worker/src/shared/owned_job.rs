@@ -32,6 +32,7 @@ impl OwnedJob {
         };
         let job = ClaimedJob {
             phase: 0,
+            definition: 1,
             item: None,
             id: job_id,
             created_at: 0,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use windlass_engine::store::{Job, JobCounts, Run, Schedule};
+use windlass_engine::store::{Job, JobCounts, Run, RunDefinition, Schedule};
 use windlass_engine::{JobStatus, RunSource, RunStatus};
 use windlass_views::{InspectedRun, RunView, needed_jobs_of_run, workspace_path};
 use windlass_workflow::schedule::local_text;
@@ -34,6 +34,8 @@ pub(super) struct RunDetails {
     parent: Option<Job>,
     /// What the run gives, or why that has no value.
     outputs: Option<Result<serde_json::Value, String>>,
+    /// Its definitions, in order.
+    definitions: Vec<RunDefinition>,
 }
 
 impl RunDetails {
@@ -53,13 +55,25 @@ impl RunDetails {
         };
         let outputs = database.ask(|store| store.runs().outputs(run.id))?;
         let workspace = workspace_path(database.ask(|store| store.runs().workspace(run.id))?);
-        Ok(RunDetails { run, jobs, counts, interrupted, schedule, workspace, needs, parent, outputs })
+        let definitions = database.ask(|store| store.runs().definitions(run.id))?;
+        Ok(RunDetails {
+            run,
+            jobs,
+            counts,
+            interrupted,
+            schedule,
+            workspace,
+            needs,
+            parent,
+            outputs,
+            definitions,
+        })
     }
 
     pub(super) fn view(&self) -> InspectedRun {
         let run = RunView::new(&self.run, &self.counts, self.interrupted);
         let outputs = self.outputs.clone().and_then(Result::ok);
-        InspectedRun::new(run, outputs, self.workspace.clone(), &self.jobs, &self.needs)
+        InspectedRun::new(run, outputs, self.workspace.clone(), &self.definitions, &self.jobs, &self.needs)
     }
 }
 
@@ -72,6 +86,7 @@ pub(super) fn text(
     let now_ms = time::now_ms();
     let mut text = heading(details, now_ms);
     text.push('\n');
+    text.push_str(&definitions_table(&details.definitions, now_ms));
     text.push_str(&jobs_table(details, now_ms));
     text.push('\n');
     let failed: Vec<&Job> = details.jobs.iter().filter(|job| job.status == JobStatus::Failed).collect();
@@ -100,6 +115,7 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
             "deadline",
             run.deadline_at.filter(|_| run.finished_at.is_none()).map(|at| time::instant(at, now_ms)),
         ),
+        ("from", only_source(&details.definitions)),
         ("params", Some(params).filter(|params| !params.is_empty())),
         ("key", run.run_key.as_deref().map(|key| printable(key).into_owned())),
         ("tags", Some(run.tags.join(", ")).filter(|tags| !tags.is_empty())),
@@ -112,12 +128,44 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
     format!("{}  {}  {state}\n{lines}", paint(BOLD, title), printable(&run.workflow))
 }
 
-/// How long a run took before its last retry.
-fn before_retry(run: &Run) -> String {
-    match run.ran_before_ms {
-        ..=0 => String::new(),
-        before_ms => format!("{} of it before the last retry", time::duration(before_ms)),
+/// Where the definition of a run came from, if it has one. Several are listed.
+fn only_source(definitions: &[RunDefinition]) -> Option<String> {
+    match definitions {
+        [only] => source_of(only),
+        _several => None,
     }
+}
+
+/// Where a definition came from.
+fn source_of(definition: &RunDefinition) -> Option<String> {
+    let registered = definition.version.map(|version| format!("version {version}"));
+    let file = definition.file.as_ref().map(|file| match &file.only {
+        Some(only) => format!("{} (only {})", printable(&file.named), printable(&only.jobs.join(", "))),
+        None => printable(&file.named).into_owned(),
+    });
+    file.or(registered)
+}
+
+/// The definitions of a run that had several, in order.
+fn definitions_table(definitions: &[RunDefinition], now_ms: i64) -> String {
+    if definitions.len() < 2 {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        Column::Right("DEFINITION"),
+        Column::Left("VERB"),
+        Column::Left("AT"),
+        Column::Shrinking("FROM"),
+    ]);
+    for definition in definitions {
+        table.row([
+            definition.number.to_string(),
+            definition.origin.as_str().to_owned(),
+            time::instant(definition.pinned_at, now_ms),
+            source_of(definition).unwrap_or_default(),
+        ]);
+    }
+    format!("{}\n\n", table.render(table::stdout_width()).trim_end())
 }
 
 /// The outputs of a run, or why they have no value.

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use clap::Args;
 use serde_json::{Map, Value as Json, json};
+use windlass_engine::store::NewRun;
 use windlass_views::{PlanView, PlannedJobView, PlannedSecretView};
 use windlass_worker::{SecretPresence, look_for_secret};
 use windlass_workflow::kinds::sleep::Wake;
@@ -19,7 +20,7 @@ use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
-use crate::submission::WorkflowArgs;
+use crate::submission::{PartArgs, ReadWorkflow, WorkflowArgs};
 use times::PastTimes;
 
 /// Show what a run would do: order, conditions, items, times
@@ -30,22 +31,31 @@ use times::PastTimes;
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
+    #[command(flatten)]
+    part: PartArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass plan nightly.toml -p mode=full
+  windlass plan nightly.toml --only load --with-upstream
   windlass plan nightly.toml -o json | jq '.jobs[].forecast'";
 
 /// Shows the plan.
 pub(crate) fn execute(global: &GlobalOptions, args: &PlanArgs) -> Result<(), Failure> {
-    let (workflow, dir) = args.workflow.read(global)?;
+    let ReadWorkflow { workflow, dir, file: _ } = args.part.of(args.workflow.read(global)?)?;
     let params = args.workflow.bind(&workflow)?;
+    show(global, &NewRun { workflow, params, dir, run_key: None, occasion: None })
+}
+
+/// Shows what a run would do. `run --dry-run` does the same.
+pub(super) fn show(global: &GlobalOptions, run: &NewRun) -> Result<(), Failure> {
+    let NewRun { workflow, params, dir, run_key: _, occasion: _ } = run;
     let past = match Database::if_exists(global)? {
         Some(database) => PastTimes::read(&database, &workflow.name)?,
         None => PastTimes::default(),
     };
-    let view = view(&workflow, &params, dir.as_deref().map(Path::new), past);
+    let view = view(workflow, params, dir.as_deref().map(Path::new), past);
     Output { format: global.output }.object(&view, text::plan)
 }
 
@@ -58,7 +68,8 @@ fn view(workflow: &Workflow, params: &Map<String, Json>, dir: Option<&Path>, pas
     let critical_path =
         path::critical(workflow, &planned, |job| past.median_ms(&job.name).or_else(|| sleep_ms(job, params)));
     let secrets = workflow.secrets.iter().map(|secret| secret_view(secret, dir)).collect();
-    PlanView { workflow: workflow.name.clone(), jobs, secrets, runs: past.runs, critical_path }
+    let params = params.clone();
+    PlanView { workflow: workflow.name.clone(), params, jobs, secrets, runs: past.runs, critical_path }
 }
 
 /// How long a job sleeps, if its params say it.

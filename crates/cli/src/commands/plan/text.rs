@@ -1,12 +1,13 @@
 //! The plan for people.
 
+use serde_json::Value;
 use windlass_views::{PlanView, PlannedJobView, PlannedSecretView};
 
 use super::times::median;
 use crate::text::style::{DIM, RED, YELLOW, headline, paint, printable};
 use crate::text::table::{Column, Table, stdout_width};
 use crate::text::time::duration;
-use crate::text::values::counted;
+use crate::text::values::{self, counted};
 
 /// The width of a line if it goes to no terminal.
 const COLUMNS: usize = 400;
@@ -35,7 +36,9 @@ pub(super) fn plan(view: &PlanView) -> String {
             note(job),
         ]);
     }
-    let mut lines = vec![heading(view), table.render(width).trim_end().to_owned()];
+    let mut lines = vec![heading(view)];
+    lines.extend(params(view).map(|params| headline(&params, width.unwrap_or(COLUMNS))));
+    lines.push(table.render(width).trim_end().to_owned());
     lines.extend(view.secrets.iter().filter_map(secret));
     let mut line = |text: String| lines.push(headline(&text, width.unwrap_or(COLUMNS)));
     if let Some(past) = past(view) {
@@ -70,6 +73,11 @@ fn heading(view: &PlanView) -> String {
         0 => format!("{}: {jobs}", view.workflow),
         handlers => format!("{}: {jobs}, {}", view.workflow, counted(handlers, "handler", "handlers")),
     }
+}
+
+fn params(view: &PlanView) -> Option<String> {
+    let params = values::params(&Value::Object(view.params.clone()).to_string());
+    (!params.is_empty()).then(|| format!("params: {params}"))
 }
 
 fn items(job: &PlannedJobView) -> String {

@@ -82,7 +82,7 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("rerun", vec![object::<InspectedRun>(), object::<SubmittedView>()]),
         ("resume", vec![object::<InspectedRun>(), list::<InspectedRun>()]),
         ("retry", vec![object::<InspectedRun>(), object::<RetriedRun>()]),
-        ("run", vec![object::<InspectedRun>(), object::<SubmittedView>()]),
+        ("run", vec![object::<InspectedRun>(), object::<SubmittedView>(), object::<PlanView>()]),
         ("runs", vec![list::<RunView>()]),
         ("schedule", vec![list::<ScheduleView>()]),
         ("schedule add", vec![object::<ChangedSchedule>()]),

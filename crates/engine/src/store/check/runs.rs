@@ -116,6 +116,29 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: "look at its jobs with `windlass inspect`; the states of the jobs are right",
     },
     Invariant {
+        rule: "a run has the last definition that it got",
+        sql: "SELECT 'run ' || runs.id || ' has definition ' || runs.definition || ', which is not the last one that it got'
+              FROM runs
+              WHERE (runs.definition > 1
+                     OR EXISTS (SELECT 1 FROM run_definitions AS pinned WHERE pinned.run_id = runs.id))
+                AND NOT EXISTS (SELECT 1 FROM run_definitions AS pinned
+                                WHERE pinned.run_id = runs.id AND pinned.number = runs.definition
+                                  AND pinned.workflow_id = runs.workflow_id
+                                  AND NOT EXISTS (SELECT 1 FROM run_definitions AS later
+                                                  WHERE later.run_id = runs.id AND later.number > pinned.number))
+              LIMIT $1",
+        next_step: REPORT,
+    },
+    Invariant {
+        rule: "a job has a definition of its run",
+        sql: "SELECT 'job j' || jobs.id || ' has definition ' || jobs.definition || ' of run ' || runs.id || ', which has '
+                     || runs.definition
+              FROM jobs JOIN runs ON {by runs.id = jobs.run_id}
+              WHERE jobs.definition > runs.definition
+              LIMIT $1",
+        next_step: REPORT,
+    },
+    Invariant {
         rule: "a run has exactly the tags of its definition",
         sql: "SELECT 'run ' || id || ' is listed under ' || listed || ' tags, ' || known || ' of them among the '
                      || defined || ' tags of its definition'

@@ -21,6 +21,8 @@ pub struct ClaimedJob {
     pub token: i64,
     /// The phase of its run in which it runs: above 0 for a handler.
     pub phase: i64,
+    /// The number of the definition of its run with which it runs.
+    pub definition: i64,
     /// Its item, if it belongs to a job with `for_each`.
     pub item: Option<Item>,
     /// Its run; `None` for a job that was enqueued alone.

@@ -81,6 +81,7 @@ static TAKE: UpdateReturning = UpdateReturning {
         "jobs.phase",
         "jobs.item_index",
         "jobs.item",
+        "jobs.definition",
     ],
 };
 
@@ -111,6 +112,7 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
     let (id, run_id, timeout_ms) = (row.integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?);
     let (retry_state, new_run_id) = (read_retry_state(row, 6)?, row.optional_integer(13)?);
     let (created_at, token, phase) = (row.integer(14)?, row.integer(15)?, row.integer(16)?);
+    let definition = row.integer(19)?;
     let text = |column: usize, what: &str| {
         row.optional_text(column)
             .map_err(|_no_text| format!("the row can't be read: its {what} is not UTF-8 text"))
@@ -127,6 +129,7 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
             created_at,
             token,
             phase,
+            definition,
             item: read_item(row, 17)?,
             run_id,
             name: text(2, "name")?,

@@ -30,13 +30,13 @@ impl Jobs<'_> {
                      SELECT parent_id FROM job_dependencies WHERE child_id = $1
                      UNION
                      SELECT edges.parent_id FROM earlier
-                     JOIN jobs AS skipped ON {by skipped.id = earlier.id}
-                     JOIN job_dependencies AS edges ON {by edges.child_id = skipped.id}
-                     WHERE skipped.status = 'SKIPPED' AND skipped.upstream_failed = 1
+                     CROSS JOIN jobs AS skipped CROSS JOIN job_dependencies AS edges
+                     WHERE {by skipped.id = earlier.id} AND {by edges.child_id = skipped.id}
+                       AND skipped.status = 'SKIPPED' AND skipped.upstream_failed = 1
                  )
-                 SELECT broken.name, broken.status FROM earlier
-                 JOIN jobs AS broken ON {by broken.id = earlier.id}
-                 WHERE broken.status = 'CANCELLED' OR (broken.status = 'FAILED' AND broken.allow_failure = 0)
+                 SELECT broken.name, broken.status FROM earlier CROSS JOIN jobs AS broken
+                 WHERE {by broken.id = earlier.id}
+                   AND (broken.status = 'CANCELLED' OR (broken.status = 'FAILED' AND broken.allow_failure = 0))
                  ORDER BY broken.id LIMIT $2",
                 &[job_id.into(), (NAMED_MAX as i64 + 1).into()],
                 |row| Ok((row.lossy_text(0)?.unwrap_or_default(), row.parsed(1, JobStatus::parse)?)),

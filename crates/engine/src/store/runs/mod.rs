@@ -22,10 +22,13 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
 
 pub(in crate::store) mod calls;
 pub(in crate::store) mod children;
+pub(in crate::store) mod definitions;
 pub(in crate::store) mod list;
+mod next_rows;
 pub(in crate::store) mod prepared;
 pub(in crate::store) mod retry;
 mod retry_items;
+pub(in crate::store) mod retry_with;
 pub(in crate::store) mod submit;
 pub(in crate::store) mod workspaces;
 
@@ -126,6 +129,8 @@ impl JobCounts {
 pub struct RunContext {
     /// Its id.
     pub id: i64,
+    /// The number of its definition, to which the rest belongs.
+    pub definition: i64,
     /// The name of its workflow.
     pub workflow: String,
     /// The values of its parameters, as a JSON object.
@@ -310,12 +315,13 @@ pub(in crate::store) fn read_context(connection: &mut dyn Connection, run_id: i6
         connection,
         "SELECT id, workflow, params, env, dir, run_key, created_at,
                 (SELECT max(workflows.id) FROM workflows WHERE secret_variables IS NOT NULL),
-                (SELECT 1 FROM workspaces WHERE workspaces.run_id = runs.id)
+                (SELECT 1 FROM workspaces WHERE workspaces.run_id = runs.id), definition
          FROM runs WHERE id = $1",
         &[run_id.into()],
         |row| {
             Ok(RunContext {
                 id: row.integer(0)?,
+                definition: row.integer(9)?,
                 workflow: row.text(1)?,
                 params: row.text(2)?,
                 env: row.text(3)?,

@@ -48,7 +48,7 @@ fn retry(
 }
 
 /// Refuses to retry a run that a job has started: the job has its end already.
-fn refuse_child(connection: &mut dyn Connection, run_id: i64) -> Result<()> {
+pub(super) fn refuse_child(connection: &mut dyn Connection, run_id: i64) -> Result<()> {
     let root = first(
         connection,
         "SELECT root_run_id FROM runs WHERE id = $1 AND root_run_id IS NOT NULL",
@@ -71,6 +71,28 @@ pub(in crate::store) fn retry_locked(
     selection: &RetrySelection,
     now_ms: i64,
 ) -> Result<i64> {
+    lock_finished(connection, run_id, now_ms)?;
+    let roots = match selection {
+        RetrySelection::Failed => broken_jobs(connection, run_id)?,
+        RetrySelection::From(name) => vec![named_job(connection, run_id, name)?],
+    };
+    if roots.is_empty() {
+        return Err(Error::conflict(
+            format!("retry run {run_id}"),
+            "none of its jobs failed or was cancelled",
+        ));
+    }
+    let calls: Vec<i64> = match selection {
+        RetrySelection::Failed => {
+            roots.iter().filter(|root| root.phase == 0 && root.is_call).map(|root| root.id).collect()
+        }
+        RetrySelection::From(_) => Vec::new(),
+    };
+    continue_run(connection, run_id, &roots, &calls, now_ms)
+}
+
+/// Locks a finished run, of which no job was pruned.
+pub(super) fn lock_finished(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
     let operation = || format!("retry run {run_id}");
     // This UPDATE locks the row, so that no other transaction changes the run until this one is committed.
     let finished = first(
@@ -92,15 +114,20 @@ pub(in crate::store) fn retry_locked(
             format!("{left} of its {total} jobs are left, and the others were pruned; submit it again");
         return Err(Error::conflict(operation(), reason));
     }
-    let roots = match selection {
-        RetrySelection::Failed => broken_jobs(connection, run_id)?,
-        RetrySelection::From(name) => vec![named_job(connection, run_id, name)?],
-    };
-    if roots.is_empty() {
-        return Err(Error::conflict(operation(), "none of its jobs failed or was cancelled"));
-    }
-    choose_runs_to_retry(connection, run_id, selection, &roots)?;
-    let Reset { jobs, reopened } = find_reset(connection, &roots)?;
+    Ok(())
+}
+
+/// Resets jobs with all that depends on them, and reopens their run. `calls` are the jobs that go on with the runs that they
+/// have started. Returns how many jobs were reset.
+pub(super) fn continue_run(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    roots: &[Root],
+    calls: &[i64],
+    now_ms: i64,
+) -> Result<i64> {
+    choose_runs_to_retry(connection, run_id, calls)?;
+    let Reset { jobs, reopened } = find_reset(connection, roots)?;
     workspaces::reopen(connection, run_id, &jobs)?;
     delete_items(connection, run_id, &jobs)?;
     let reset = reset(connection, &jobs, now_ms)?;
@@ -116,7 +143,7 @@ pub(in crate::store) fn retry_locked(
         0 if is_about_handlers => drop(end_runs(connection, vec![run_id], now_ms)?),
         0 => {
             let reason = "every selected job needs a job that failed; use --failed";
-            return Err(Error::conflict(operation(), reason));
+            return Err(Error::conflict(format!("retry run {run_id}"), reason));
         }
         _unfinished => {}
     }
@@ -126,23 +153,12 @@ pub(in crate::store) fn retry_locked(
 
 /// Chooses the runs below that are retried in place, when the jobs that have started them are decided: those of failed jobs
 /// that did not succeed themselves. Jobs that are reset for another reason start new runs.
-fn choose_runs_to_retry(
-    connection: &mut dyn Connection,
-    run_id: i64,
-    selection: &RetrySelection,
-    roots: &[Root],
-) -> Result<()> {
+fn choose_runs_to_retry(connection: &mut dyn Connection, run_id: i64, jobs: &[i64]) -> Result<()> {
     // A retry before may have chosen runs of jobs that were cancelled after it.
     connection.execute(
         "UPDATE runs SET call_open = 0 WHERE root_run_id IS NOT NULL AND root_run_id = $1 AND call_open = 2",
         &[run_id.into()],
     )?;
-    let jobs: Vec<i64> = match selection {
-        RetrySelection::Failed => {
-            roots.iter().filter(|root| root.phase == 0 && root.is_call).map(|root| root.id).collect()
-        }
-        RetrySelection::From(_) => Vec::new(),
-    };
     if jobs.is_empty() {
         return Ok(());
     }
@@ -153,7 +169,7 @@ fn choose_runs_to_retry(
            AND total_jobs = (SELECT count(*) FROM jobs AS left_over WHERE left_over.run_id = runs.id)
            AND EXISTS (SELECT 1 FROM jobs AS broken WHERE broken.run_id = runs.id
                        AND (broken.status = 'CANCELLED' OR (broken.status = 'FAILED' AND broken.allow_failure = 0)))",
-        &[(&json_ids(&jobs)).into()],
+        &[(&json_ids(jobs)).into()],
     )?;
     Ok(())
 }
@@ -188,7 +204,7 @@ fn read_root(row: &dyn Row) -> Result<Root> {
 
 /// The jobs that failed or were cancelled. A job that ran or was skipped because of them is decided anew. Jobs elsewhere that
 /// were not needed stay as they are.
-fn broken_jobs(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<Root>> {
+pub(super) fn broken_jobs(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<Root>> {
     all(
         connection,
         "SELECT id, phase, group_id, CASE WHEN kind = 'workflow' THEN 1 ELSE 0 END FROM jobs
@@ -198,7 +214,7 @@ fn broken_jobs(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<Root>
     )
 }
 
-fn named_job(connection: &mut dyn Connection, run_id: i64, name: &str) -> Result<Root> {
+pub(super) fn named_job(connection: &mut dyn Connection, run_id: i64, name: &str) -> Result<Root> {
     first(
         connection,
         "SELECT id, phase, group_id, CASE WHEN kind = 'workflow' THEN 1 ELSE 0 END FROM jobs
@@ -209,11 +225,21 @@ fn named_job(connection: &mut dyn Connection, run_id: i64, name: &str) -> Result
     .ok_or_else(|| Error::not_found(format!("job {run_id}/{name}")))
 }
 
+/// These jobs, those of them that exist.
+pub(super) fn roots_of(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<Root>> {
+    all(
+        connection,
+        "SELECT id, phase, group_id, CASE WHEN kind = 'workflow' THEN 1 ELSE 0 END FROM jobs WHERE id {in $1}",
+        &[(&json_ids(job_ids)).into()],
+        read_root,
+    )
+}
+
 /// Resets jobs. Returns how many.
 fn reset(connection: &mut dyn Connection, job_ids: &[i64], now_ms: i64) -> Result<i64> {
     artifacts::delete(connection, job_ids)?;
     let reset = connection.execute(
-        "UPDATE jobs SET {as_before_its_first_attempt}, execute_after = $2, updated_at = $2 WHERE id {in $1}",
+        "UPDATE jobs SET status = 'BLOCKED', {as_before_its_first_attempt}, execute_after = $2, updated_at = $2 WHERE id {in $1}",
         &[(&json_ids(job_ids)).into(), now_ms.into()],
     )?;
     Ok(i64::try_from(reset).unwrap_or(i64::MAX))
@@ -224,7 +250,7 @@ fn reset_handlers(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> 
     artifacts::delete_of_handlers(connection, run_id)?;
     let reset = connection.execute(
         "UPDATE jobs
-         SET {as_before_its_first_attempt}, execute_after = $2, updated_at = $2
+         SET status = 'BLOCKED', {as_before_its_first_attempt}, execute_after = $2, updated_at = $2
          WHERE run_id = $1 AND phase > 0",
         &[run_id.into(), now_ms.into()],
     )?;
@@ -264,14 +290,14 @@ pub(in crate::store) fn skip_jobs_with_broken_parents(
     Ok(())
 }
 
-/// What a reset writes into a job.
+/// What a reset writes into a job, besides its state. The number of its attempts stays.
 pub(crate) const AS_BEFORE_ITS_FIRST_ATTEMPT: Fragment = Fragment {
     name: "as_before_its_first_attempt",
-    sql:
-        "status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL, cancel_at_once = 0,
+    sql: "failures = 0, interruptions = 0, cancel_requested_at = NULL, cancel_at_once = 0,
           last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
           upstream_failed = 0, exit_code = NULL, decided_at = NULL, event_name = NULL, event_key = NULL,
           wait_ends_at = NULL, deadline_at = NULL,
+          definition = coalesce((SELECT runs.definition FROM runs WHERE runs.id = jobs.run_id), 1),
           retry = CASE WHEN retry LIKE '%\"rounds\":%' THEN {with_integer retry rounds 0} ELSE retry END",
 };
 

@@ -50,7 +50,11 @@ pub(super) fn find_reset(connection: &mut dyn Connection, roots: &[Root]) -> Res
 }
 
 /// Jobs, and all jobs that depend on them or on these parents, directly or through others.
-fn with_descendants(connection: &mut dyn Connection, jobs: &[i64], parents: &[i64]) -> Result<Vec<i64>> {
+pub(super) fn with_descendants(
+    connection: &mut dyn Connection,
+    jobs: &[i64],
+    parents: &[i64],
+) -> Result<Vec<i64>> {
     all(
         connection,
         "WITH RECURSIVE again (id) AS (

@@ -1,5 +1,6 @@
 //! Submitting a run: its definition, the run, its jobs and its dependencies are inserted in one transaction.
 
+use super::definitions::{DefinitionFile, DefinitionVerb, NewDefinition, insert_definition};
 use super::prepared::{PreparedJob, PreparedRun, StoredDefinition, on_full, to_json};
 use super::workspaces;
 use crate::decide::for_each::GROUP_KIND;
@@ -64,6 +65,18 @@ impl Runs<'_> {
     /// Returns the database's error, or [`Error::Invalid`] with the place of the error if the workflow is invalid: see
     /// [`Workflow::check`].
     pub fn submit(&self, run: NewRun) -> Result<Submitted> {
+        self.submit_from(run, None)
+    }
+
+    /// Submits a run, and stores from which file its definition came, and what a person called.
+    ///
+    /// # Errors
+    /// As of [`Runs::submit`].
+    pub fn submit_from(
+        &self,
+        run: NewRun,
+        file: Option<(DefinitionVerb, DefinitionFile)>,
+    ) -> Result<Submitted> {
         let now_ms = self.store.clock.now_ms();
         let mut run = run;
         if has_unresolved_calls(&run.workflow) {
@@ -72,9 +85,28 @@ impl Runs<'_> {
         self.store.check_files(&format!("submit workflow `{}`", run.workflow.name), &run.workflow)?;
         let prepared = PreparedRun::of(&run, &self.store.random)?;
         let evidence = run_evidence(&prepared);
-        self.store
-            .write("submit a run", evidence, move |connection| submit(connection, &run, &prepared, now_ms))
+        self.store.write("submit a run", evidence, move |connection| {
+            let submitted = submit(connection, &run, &prepared, now_ms)?;
+            if let Some((verb, file)) = file.as_ref().filter(|_| submitted.created) {
+                insert_definition_of(connection, submitted.run_id, *verb, file, now_ms)?;
+            }
+            Ok(submitted)
+        })
     }
+}
+
+/// Stores from which file the first definition of a run came.
+fn insert_definition_of(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    verb: DefinitionVerb,
+    file: &DefinitionFile,
+    now_ms: i64,
+) -> Result<()> {
+    let sql = "SELECT workflow_id FROM runs WHERE id = $1";
+    let workflow_id = one(connection, sql, &[run_id.into()], |row| row.integer(0))?;
+    let (number, pinned_at, file) = (1, now_ms, Some(file));
+    insert_definition(connection, &NewDefinition { run_id, number, workflow_id, verb, pinned_at, file })
 }
 
 /// The token in the run's row proves that the run was inserted.
@@ -243,7 +275,7 @@ fn insert_run(
 }
 
 /// Inserts the tags of a run, for lists of the runs with a tag.
-fn insert_tags(connection: &mut dyn Connection, run_id: i64, tags: &[String]) -> Result<()> {
+pub(super) fn insert_tags(connection: &mut dyn Connection, run_id: i64, tags: &[String]) -> Result<()> {
     if tags.is_empty() {
         return Ok(());
     }
@@ -263,9 +295,20 @@ fn insert_jobs(
     now_ms: i64,
 ) -> Result<Vec<i64>> {
     let root_run_id = parent.map(|parent| parent.root_run_id);
-    let mut ids = Vec::with_capacity(workflow.jobs.len());
     let rows: Vec<[Value<'_>; 23]> =
         workflow.jobs.iter().zip(&prepared.jobs).map(|(job, prepared)| job_row(job, prepared)).collect();
+    insert_job_rows(connection, run_id, root_run_id, &rows, now_ms)
+}
+
+/// Inserts jobs of a run. Returns their ids in the same order.
+pub(super) fn insert_job_rows(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    root_run_id: Option<i64>,
+    rows: &[[Value<'_>; 23]],
+    now_ms: i64,
+) -> Result<Vec<i64>> {
+    let mut ids = Vec::with_capacity(rows.len());
     for rows in rows.chunks(CHUNK) {
         ids.extend(connection.insert_returning_ids(
             "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts,
@@ -295,7 +338,7 @@ fn insert_jobs(
 }
 
 /// The values for a row of `jobs`, in the order of the columns in the statement.
-fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 23] {
+pub(super) fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 23] {
     let PreparedJob { payload, retry, requires, concurrency_key, control, token } = prepared;
     let phase = job.handler.map_or(0, RunHandler::phase);
     // A handler also waits for its phase.
@@ -360,7 +403,7 @@ fn handles(handler: RunHandler) -> Option<RunStatus> {
     }
 }
 
-fn insert_edges(connection: &mut dyn Connection, workflow: &Workflow, ids: &[i64]) -> Result<()> {
+pub(super) fn insert_edges(connection: &mut dyn Connection, workflow: &Workflow, ids: &[i64]) -> Result<()> {
     let edges: Vec<[Value<'_>; 2]> = workflow
         .jobs
         .iter()

@@ -186,6 +186,8 @@ fn find_leftovers(
         "SELECT id FROM workflows
          WHERE created_at < $1
            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)
+           AND NOT EXISTS (SELECT 1 FROM run_definitions AS definitions
+                           WHERE definitions.workflow_id = workflows.id)
            AND NOT EXISTS (SELECT 1 FROM registration_versions AS versions
                            WHERE versions.workflow_id = workflows.id)
            AND NOT EXISTS (SELECT 1 FROM registrations WHERE registrations.workflow_id = workflows.id)

@@ -149,6 +149,8 @@ fn delete_leftovers(connection: &mut dyn Connection, candidates: &PruneCandidate
         "DELETE FROM workflows
          WHERE id {in $1} AND {guard created_at < $2}
            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)
+           AND NOT EXISTS (SELECT 1 FROM run_definitions AS definitions
+                           WHERE definitions.workflow_id = workflows.id)
            AND NOT EXISTS (SELECT 1 FROM registration_versions AS versions
                            WHERE versions.workflow_id = workflows.id)
            AND NOT EXISTS (SELECT 1 FROM registrations WHERE registrations.workflow_id = workflows.id)",
