@@ -15,9 +15,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::arguments::{ColorMode, GlobalOptions};
 use crate::commands::{
-    apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
-    inspect, jobs, logs, notify, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve,
-    signal, stats, submit, test, validate, watch, why, worker, workflows,
+    apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
+    import, init, inspect, jobs, logs, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
+    schema, serve, signal, stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::output;
 
@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Approve(approve::ApproveArgs),
     Reject(approve::RejectArgs),
     Retry(retry::RetryArgs),
+    Change(change::ChangeArgs),
+    Delete(delete::DeleteArgs),
     Rerun(rerun::RerunArgs),
     Enqueue(enqueue::EnqueueArgs),
     Queue(queue::QueueArgs),
@@ -91,7 +93,13 @@ Exit codes:
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("Observe", &["runs", "inspect", "logs", "artifacts", "watch", "why", "jobs", "stats"]),
-    ("Control", &["cancel", "retry", "rerun", "signal", "approve", "reject", "enqueue", "queue", "schedule"]),
+    (
+        "Control",
+        &[
+            "cancel", "retry", "rerun", "signal", "approve", "reject", "enqueue", "change", "delete",
+            "queue", "schedule",
+        ],
+    ),
     (
         "Write workflows",
         &["init", "validate", "plan", "test", "fmt", "schema", "graph", "import", "apply", "workflows"],

@@ -29,9 +29,9 @@ use std::process::ExitCode;
 use crate::arguments::GlobalOptions;
 use crate::cli::{Cli, Command};
 use crate::commands::{
-    apply, approve, artifacts, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init,
-    inspect, jobs, logs, notify, plan, queue, rerun, resume, retry, run, runs, schedule, schema, serve,
-    signal, stats, submit, test, validate, watch, why, worker, workflows,
+    apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
+    import, init, inspect, jobs, logs, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
+    schema, serve, signal, stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
 use crate::stderr::Talk;
@@ -105,6 +105,8 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Approve(args) => approve::approve(&global, &args),
         Command::Reject(args) => approve::reject(&global, &args),
         Command::Retry(args) => retry::execute(&global, &args),
+        Command::Change(args) => change::execute(&global, &args),
+        Command::Delete(args) => delete::execute(&global, &args),
         Command::Rerun(args) => rerun::execute(&global, &args),
         Command::Enqueue(args) => enqueue::execute(&global, args),
         Command::Queue(args) => queue::execute(&global, &args),

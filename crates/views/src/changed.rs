@@ -82,3 +82,19 @@ pub struct RetriedRun {
     /// How many of its jobs are ready to run again.
     pub retried_jobs: i64,
 }
+
+/// Jobs that belong to no run, after all that match were retried, or before it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RetriedJobs {
+    /// How many jobs match, up to a million.
+    pub matching_jobs: i64,
+    /// How many of them are ready to run again; 0 without `--yes`.
+    pub retried_jobs: i64,
+}
+
+/// A job that was deleted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DeletedJob {
+    /// The job.
+    pub job_id: i64,
+}

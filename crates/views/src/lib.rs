@@ -30,7 +30,8 @@ mod written_file;
 pub use accepted::{EnqueuedView, SignalView};
 pub use artifact::ArtifactView;
 pub use changed::{
-    CancelledJob, CancelledRun, ChangedJob, ChangedQueue, ChangedSchedule, ChangedWorkflow, RetriedRun,
+    CancelledJob, CancelledRun, ChangedJob, ChangedQueue, ChangedSchedule, ChangedWorkflow, DeletedJob,
+    RetriedJobs, RetriedRun,
 };
 pub use database::{
     BackupView, CheckView, CopiedView, MigratedView, ProblemView, PrunedView, RestoredView, VacuumedView,

@@ -44,13 +44,16 @@ pub use typed::{output_of, typed};
 pub use windlass_db::postgres::{AddressError, PostgresAddress, is_postgres};
 pub use windlass_db::sqlite::{FileSize, SqliteDatabase};
 pub use windlass_db::{Durability, Error, OpenMode, Refusal, Result, Unavailable};
+pub use windlass_engine::decide::next_definition::DefinitionChanges;
 pub use windlass_engine::store::{
-    Applied, Backfill, BackfillResult, Cancellation, Copied, CopyError, Count, Cursor, ENQUEUE_MAX, Health,
-    Job, JobCounts, JobFilter, JobSummary, Jobs, LogLine, LogPosition, LogStream, Logs, NewJob,
-    NewRegistration, NewRun, Occasion, Occurrence, OccurrenceStatus, OldPending, Order, PAGE_MAX, Page,
-    ParamFilter, Problem, Queue, QueueLimits, Queues, Rate, Reason, RegisteredVersion, Registration,
-    RegistrationChange, Registrations, Restored, RetrySelection, Run, RunFilter, RunSummary, Runs,
-    SEARCH_MAX, Schedule, ScheduleChange, ScheduleOrigin, Schedules, Setting, StartedBy, Stats, Submitted,
+    Applied, Backfill, BackfillResult, BrokenBefore, Cancellation, Continued, Copied, CopyError, Count,
+    Cursor, DEAD_LETTERS_COUNTED_MAX, DeadLetterCursor, DeadLetters, DefinitionFile, DefinitionOrigin,
+    DefinitionVerb, ENQUEUE_MAX, Health, Job, JobChange, JobCounts, JobFilter, JobSummary, Jobs, LogLine,
+    LogPosition, LogStream, Logs, NewJob, NewRegistration, NewRun, NextDefinition, Occasion, Occurrence,
+    OccurrenceStatus, OldPending, OnlyJobs, Order, PAGE_MAX, Page, ParamFilter, Problem, Queue, QueueLimits,
+    Queues, RETRY_BATCH, Rate, Reason, RegisteredVersion, Registration, RegistrationChange, Registrations,
+    Restored, RetriedBatch, RetrySelection, Run, RunDefinition, RunFilter, RunSummary, Runs, SEARCH_MAX,
+    Schedule, ScheduleChange, ScheduleOrigin, Schedules, Setting, StartTime, StartedBy, Stats, Submitted,
     TimeRange, Upkeep, Why, Worker, Workers,
 };
 pub use windlass_engine::transition::{Outcome, Repeat};

@@ -8,8 +8,8 @@ use std::thread::ThreadId;
 
 use support::Bench;
 use windlass::{
-    Attempt, Engine, Handlers, Job, JobStatus, LogPosition, Outcome, RetrySelection, RunStatus, StopReason,
-    WorkerOptions,
+    Attempt, DeadLetterCursor, DeadLetters, Engine, Handlers, Job, JobChange, JobStatus, LogPosition, NewJob,
+    NextDefinition, Outcome, RetrySelection, RunStatus, StartTime, StopReason, WorkerOptions,
 };
 
 fn start(bench: &Bench) -> Engine {
@@ -293,4 +293,52 @@ fn the_children_of_a_script_have_the_same_grace() {
     assert_eq!(file("state"), "saved\n", "the child had the time that it needed");
     drop(engine);
     bench.assert_sound();
+}
+
+#[test]
+fn a_run_goes_on_with_its_next_definition() {
+    let bench = Bench::new();
+    let file = "name = 'etl'\n[jobs.a]\nrun = 'true'\n[jobs.b]\nneeds = ['a']\nrun = 'exit 3'\n";
+    let engine = start(&bench);
+    let run_id = bench.submit(file);
+    assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Failed);
+    let source = windlass::workflow::Source::new("etl.toml", file.replace("exit 3", "true").into()).unwrap();
+    let next = NextDefinition { workflow: windlass::workflow::parse(&source).unwrap(), file: None };
+    let continued = bench.windlass.runs().retry_with(run_id, RetrySelection::Failed, next).unwrap();
+    assert_eq!((continued.jobs, continued.changes.changed), (1, vec!["b".to_owned()]));
+    assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
+    let definitions = bench.windlass.runs().definitions(run_id).unwrap();
+    assert_eq!(
+        definitions.iter().map(|found| found.origin.as_str()).collect::<Vec<_>>(),
+        ["submit", "retry"]
+    );
+    engine.leave();
+    engine.join().unwrap();
+}
+
+#[test]
+fn jobs_that_stand_alone_are_retried_changed_and_deleted() {
+    let bench = Bench::new();
+    let jobs = bench.windlass.jobs();
+    let fails = NewJob { max_attempts: 1, ..NewJob::new("shell", "{\"run\": \"exit 3\"}") };
+    let ids = jobs.enqueue(vec![fails; 3]).unwrap();
+    let engine = start(&bench);
+    ids.iter().for_each(|id| bench.wait_for_job(*id, JobStatus::Failed));
+    engine.leave();
+    engine.join().unwrap();
+    jobs.retry(ids[0]).unwrap();
+    let which = DeadLetters {
+        statuses: vec![JobStatus::Failed],
+        kind: Some("shell".to_owned()),
+        queue: None,
+        error: Some("code 3".to_owned()),
+        before_ms: i64::MAX,
+    };
+    assert_eq!(jobs.count_dead_letters(&which).unwrap(), 2);
+    let batch = jobs.retry_next(&which, DeadLetterCursor::default()).unwrap();
+    assert_eq!((batch.jobs, batch.next), (2, None));
+    let later = JobChange { start: Some(StartTime::After(3_600_000)), ..JobChange::default() };
+    assert_eq!(jobs.change(ids[0], later).unwrap().status, JobStatus::Scheduled);
+    jobs.delete(ids[0]).unwrap();
+    assert!(jobs.find(ids[0]).unwrap().is_none());
 }

@@ -40,6 +40,7 @@ mod serve_signals;
 mod signals;
 mod sql;
 mod sql_guide;
+mod sql_jobs;
 mod sqlite_damage;
 mod sqlite_disk;
 mod sqlite_files;

@@ -77,10 +77,7 @@ const VERBS: &[(&[&str], &[&str])] = &[
     (&["queues"], &["`windlass queue` lists queues"]),
     (&["workers", "nodes"], &["`windlass stats` counts workers", "`windlass worker` starts one"]),
     (&["add", "push"], &["`windlass enqueue KIND` adds a single job", "`windlass submit FILE` adds a run"]),
-    (
-        &["rm", "delete", "remove", "prune", "clean", "purge", "gc"],
-        &["`windlass db prune` deletes old runs and jobs"],
-    ),
+    (&["rm", "remove", "prune", "clean", "purge", "gc"], &["`windlass db prune` deletes old runs and jobs"]),
     (
         &["backup", "restore", "migrate", "vacuum", "copy"],
         &["`windlass db --help` lists what can be done with the database"],

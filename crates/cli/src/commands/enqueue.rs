@@ -215,7 +215,7 @@ fn numbers(ids: &[i64]) -> String {
     ids.iter().map(|job_id| format!("j{job_id}")).collect::<Vec<_>>().join("\n")
 }
 
-fn milliseconds(duration: Duration) -> i64 {
+pub(super) fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
@@ -225,7 +225,7 @@ fn parse_json(text: &str) -> Result<Value, String> {
     })
 }
 
-fn parse_priority(text: &str) -> Result<i64, String> {
+pub(super) fn parse_priority(text: &str) -> Result<i64, String> {
     let most = limits::PRIORITY;
     match text.to_ascii_lowercase().as_str() {
         "low" => Ok(-10),

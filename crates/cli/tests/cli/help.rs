@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 33] = [
+const VERBS: [&str; 35] = [
     "notify",
     "artifacts",
     "bench",
@@ -24,6 +24,8 @@ const VERBS: [&str; 33] = [
     "stats",
     "cancel",
     "retry",
+    "change",
+    "delete",
     "enqueue",
     "queue",
     "schedule",

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod alone;
 mod configuring;
 mod database;
 mod doctor;

@@ -73,6 +73,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("approve", "approvals_print_the_job"),
     ("reject", "approvals_print_the_job"),
     ("bench", "measuring"),
+    ("change", "alone"),
+    ("delete", "alone"),
     ("db backup", "sqlite_files"),
     ("db copy", "sqlite_files"),
     ("db restore", "sqlite_restore"),

@@ -74,6 +74,11 @@ pub use jobs::Job;
 pub use jobs::approvals::Verdict;
 pub use jobs::attempts::Attempt;
 pub use jobs::broken::BrokenBefore;
+pub use jobs::change::{JobChange, StartTime};
+pub(crate) use jobs::dead_letters::DEAD_LETTER;
+pub use jobs::dead_letters::{
+    DEAD_LETTERS_COUNTED_MAX, DeadLetterCursor, DeadLetters, RETRY_BATCH, RetriedBatch,
+};
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};

@@ -1,6 +1,9 @@
 //! Everything that people's lists and reports read, for the tests of its plans.
 
-use windlass_engine::store::{Cursor, JobFilter, LogPosition, ParamFilter, RunFilter, StartedBy, TimeRange};
+use windlass_engine::store::{
+    Cursor, DeadLetterCursor, DeadLetters, JobFilter, LogPosition, ParamFilter, RunFilter, StartedBy,
+    TimeRange,
+};
 use windlass_engine::{JobStatus, RunStatus, Store};
 
 /// Rows as of a database that was used for long: finished runs and jobs, and a few that are not.
@@ -90,6 +93,16 @@ pub fn read_by_indexes(store: &Store) {
     store.logs().last(100, 1, 5).unwrap();
     store.jobs().broken_before(100).unwrap();
     store.runs().definitions(500).unwrap();
+    let which = DeadLetters {
+        statuses: vec![JobStatus::Failed],
+        kind: Some("none".to_owned()),
+        queue: None,
+        error: None,
+        before_ms: 100_000_000,
+    };
+    store.jobs().count_dead_letters(&which).unwrap();
+    store.jobs().retry_next(&which, DeadLetterCursor::default()).unwrap();
+    assert_eq!(store.logs().before(LogPosition { job_id: 100, attempt: 1, line: 3 }, 2).unwrap().len(), 2);
 }
 
 /// What looks at rows up to a bound: counts of finished rows, and searches.

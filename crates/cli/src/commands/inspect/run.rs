@@ -168,6 +168,14 @@ fn definitions_table(definitions: &[RunDefinition], now_ms: i64) -> String {
     format!("{}\n\n", table.render(table::stdout_width()).trim_end())
 }
 
+/// How long a run took before its last retry.
+fn before_retry(run: &Run) -> String {
+    match run.ran_before_ms {
+        ..=0 => String::new(),
+        before_ms => format!("{} of it before the last retry", time::duration(before_ms)),
+    }
+}
+
 /// The outputs of a run, or why they have no value.
 fn outputs(outputs: &Result<serde_json::Value, String>) -> String {
     match outputs {

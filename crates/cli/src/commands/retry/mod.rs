@@ -1,6 +1,7 @@
 //! `windlass retry`: reruns the failed jobs of a run, or everything from one job on, with the definition that it has or with
 //! another one.
 
+mod jobs;
 mod next;
 
 use std::path::PathBuf;
@@ -9,23 +10,25 @@ use clap::Args;
 use windlass_engine::store::{RetrySelection, Run};
 use windlass_views::{RetriedRun, RunView};
 
+use jobs::DeadLetterArgs;
 use next::Candidate;
 
-use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, ShowOptions, WorkOptions};
+use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob, ShowOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
+use crate::find::FoundRunOrJob;
 use crate::output::Output;
 use crate::text::values::counted;
 use crate::{executors, find, stderr};
 
-/// Rerun the failed part of a run
+/// Rerun the failed part of a run, or jobs that failed
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RetryArgs {
-    /// The run: its number, `latest`, or the name of its workflow
-    #[arg(value_name = "RUN")]
-    run: RunAddress,
+    /// A run: its number, `latest`, or the name of its workflow. Or a job that belongs to no run: its id (j42)
+    #[arg(value_name = "RUN|JOB", required_unless_present_any = ["status", "kind", "queue", "error"])]
+    address: Option<RunOrJob>,
 
     /// Rerun failed, skipped and cancelled jobs (the default)
     #[arg(long, conflicts_with = "from")]
@@ -47,6 +50,8 @@ pub(crate) struct RetryArgs {
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
+    dead_letters: DeadLetterArgs,
+    #[command(flatten)]
     show: ShowOptions,
     #[command(flatten)]
     work: WorkOptions,
@@ -65,35 +70,53 @@ Examples:
   windlass retry 3 --from build   # `build` and everything after it
   windlass retry 3 --latest       # with the file as it is now
   windlass retry 3 --detach       # let a worker execute them
+  windlass retry j42              # a job that belongs to no run
+  windlass retry --status failed --kind email --error timeout
 
 A run keeps the definition with which it was submitted. With --latest or
 --with, jobs that have not succeeded run as the new definition says, and so do
 jobs that do something else now, with all jobs after them. Other jobs keep
-what they did. `windlass inspect` lists the definitions of a run.";
+what they did. `windlass inspect` lists the definitions of a run.
+
+Jobs that belong to no run are executed by a worker. Of all jobs that match,
+only the number is shown; --yes retries them.";
+
+/// Retries a run, or jobs that belong to no run.
+pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Failure> {
+    let Some(address) = &args.address else { return jobs::retry_all(global, &args.dead_letters) };
+    let database = Database::existing(global)?;
+    match find::run_or_job(&database, address)? {
+        FoundRunOrJob::Run(run) => retry_run(global, &database, &run, args),
+        FoundRunOrJob::Job(job) => jobs::retry_one(global, &database, &job),
+    }
+}
 
 /// Makes the jobs ready, and executes them here unless `--detach` is given.
-pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Failure> {
-    let database = Database::existing(global)?;
-    let run = find::named_run(&database, &args.run)?;
-    check(global, &database, &run, args)?;
-    let retried_jobs = reset(global, &database, &run, args)?;
+fn retry_run(
+    global: &GlobalOptions,
+    database: &Database,
+    run: &Run,
+    args: &RetryArgs,
+) -> Result<(), Failure> {
+    check(global, database, run, args)?;
+    let retried_jobs = reset(global, database, run, args)?;
     let jobs = counted(retried_jobs, "job", "jobs");
     if !args.detach {
         stderr::note(&format!("rerunning {jobs} of run {}", run.id));
-        return execution::execute(global, &database, &[run.id], &args.work, args.show, OutputShape::One);
+        return execution::execute(global, database, &[run.id], &args.work, args.show, OutputShape::One);
     }
     let start = format!("start a worker with `{}`", args.work.hint(global, "worker"));
     stderr::note(&format!(
         "{jobs} of run {} {} ready to run again; {}; `{}` shows the progress",
         run.id,
         if retried_jobs == 1 { "is" } else { "are" },
-        executors::of_run(&database, run.id, &start)?,
+        executors::of_run(database, run.id, &start)?,
         global.hint(&format!("watch {}", run.id))
     ));
     if global.output == OutputFormat::Text {
         return Ok(());
     }
-    let run = find::run(&database, run.id)?;
+    let run = find::run(database, run.id)?;
     let run = database.ask(|store| RunView::read(store, &run))?;
     let view = RetriedRun { run, retried_jobs };
     Output { format: global.output }.object(&view, |_| String::new())
@@ -130,13 +153,13 @@ fn reset(global: &GlobalOptions, database: &Database, run: &Run, args: &RetryArg
             jobs
         }
     };
-    answer.map_err(|failure| match failure {
-        Failure::Conflict { message, .. } => {
+    match answer {
+        Err(Failure::Conflict { message, .. }) => {
             let inspect = global.hint(&format!("inspect {}", run.id));
-            Failure::Conflict { message, help: format!("`{inspect}` shows its jobs") }
+            Err(Failure::Conflict { message, help: format!("`{inspect}` shows its jobs") })
         }
-        failure => failure,
-    })
+        answer => answer,
+    }
 }
 
 /// Refuses what the engine would refuse too, with a better next step.

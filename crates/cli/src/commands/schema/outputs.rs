@@ -8,12 +8,12 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
 use windlass_views::{
     AppliedView, ArtifactView, BackfillView, BackupView, CancelledJob, CancelledRun, ChangedQueue,
-    ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DoctorView, EnqueuedView,
-    ErrorView, FormattedFile, ImportView, InspectedJob, InspectedRun, InspectedSchedule, JobView, LogView,
-    MigratedView, NotifyView, OccurrenceView, PlanView, PrunedView, QueueView, RegistrationView,
-    RestoredView, RetriedRun, RunView, ScheduleView, SignalView, StatsView, SubmittedView, TestedCase,
-    TriedTarget, VacuumedView, ValidatedFile, VersionView, WhyRunView, WhyView, WrittenFile, make_exact,
-    schema_generator,
+    ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DeletedJob, DoctorView,
+    EnqueuedView, ErrorView, FormattedFile, ImportView, InspectedJob, InspectedRun, InspectedSchedule,
+    JobView, LogView, MigratedView, NotifyView, OccurrenceView, PlanView, PrunedView, QueueView,
+    RegistrationView, RestoredView, RetriedJobs, RetriedRun, RunView, ScheduleView, SignalView, StatsView,
+    SubmittedView, TestedCase, TriedTarget, VacuumedView, ValidatedFile, VersionView, WhyRunView, WhyView,
+    WrittenFile, make_exact, schema_generator,
 };
 
 /// The verbs that print no JSON, and what they print.
@@ -53,6 +53,7 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("artifacts", vec![list::<ArtifactView>(), object::<WrittenFile>()]),
         ("bench", vec![object::<windlass_bench::Report>()]),
         ("cancel", vec![object::<CancelledRun>(), object::<CancelledJob>()]),
+        ("change", vec![object::<JobView>()]),
         ("db backup", vec![object::<BackupView>()]),
         ("db check", vec![object::<CheckView>()]),
         ("db copy", vec![object::<CopiedView>()]),
@@ -60,6 +61,7 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("db prune", vec![object::<PrunedView>()]),
         ("db restore", vec![object::<RestoredView>()]),
         ("db vacuum", vec![object::<VacuumedView>()]),
+        ("delete", vec![list::<DeletedJob>()]),
         ("doctor", vec![object::<DoctorView>()]),
         ("enqueue", vec![object::<EnqueuedView>(), list::<EnqueuedView>()]),
         ("error", vec![object::<ErrorView>()]),
@@ -81,7 +83,15 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("reject", vec![object::<JobView>()]),
         ("rerun", vec![object::<InspectedRun>(), object::<SubmittedView>()]),
         ("resume", vec![object::<InspectedRun>(), list::<InspectedRun>()]),
-        ("retry", vec![object::<InspectedRun>(), object::<RetriedRun>()]),
+        (
+            "retry",
+            vec![
+                object::<InspectedRun>(),
+                object::<RetriedRun>(),
+                object::<JobView>(),
+                object::<RetriedJobs>(),
+            ],
+        ),
         ("run", vec![object::<InspectedRun>(), object::<SubmittedView>(), object::<PlanView>()]),
         ("runs", vec![list::<RunView>()]),
         ("schedule", vec![list::<ScheduleView>()]),

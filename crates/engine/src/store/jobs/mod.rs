@@ -22,6 +22,8 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
 pub(in crate::store) mod approvals;
 pub(in crate::store) mod attempts;
 pub(in crate::store) mod broken;
+pub(in crate::store) mod change;
+pub(in crate::store) mod dead_letters;
 pub(in crate::store) mod enqueue;
 pub(in crate::store) mod list;
 pub(in crate::store) mod rounds;
