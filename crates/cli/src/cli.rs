@@ -20,6 +20,7 @@ use crate::commands::{
     schema, serve, signal, stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::output;
+use crate::text::table;
 
 /// Durable workflows in one binary and one SQLite file.
 ///
@@ -108,6 +109,8 @@ const GROUPS: &[(&str, &[&str])] = &[
 ];
 
 const HEADING: Style = Style::new().bold();
+/// Where the texts about verbs begin.
+const VERB_COLUMN: usize = 14;
 const LITERAL: Style = AnsiColor::Cyan.on_default();
 const STYLES: Styles = Styles::styled().header(HEADING).usage(HEADING).literal(LITERAL);
 
@@ -169,11 +172,30 @@ fn variable_of(option: &str, command: &clap::Command) -> Option<String> {
 /// The clap command, with the verbs in groups. `completions` describes it.
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command();
-    let template = help_template(&command);
+    let template = help_template(&command, table::stdout_width());
     command.help_template(template)
 }
 
-fn help_template(command: &clap::Command) -> StyledStr {
+/// What a verb does, broken between words so that it fits beside the verb.
+fn wrapped(about: &str, width: Option<usize>) -> String {
+    let most = width.map_or(usize::MAX, |width| width.saturating_sub(VERB_COLUMN).max(20));
+    let (mut text, mut length) = (String::new(), 0);
+    for word in about.split_whitespace() {
+        let word_length = console::measure_text_width(word);
+        if length > 0 && length + 1 + word_length > most {
+            text.push_str(&format!("\n{:VERB_COLUMN$}", ""));
+            length = 0;
+        } else if length > 0 {
+            text.push(' ');
+            length += 1;
+        }
+        text.push_str(word);
+        length += word_length;
+    }
+    text
+}
+
+fn help_template(command: &clap::Command, width: Option<usize>) -> StyledStr {
     let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
     for (heading, verbs) in GROUPS {
         text.push_str(&format!("\n{HEADING}{heading}:{HEADING:#}\n"));
@@ -183,6 +205,7 @@ fn help_template(command: &clap::Command) -> StyledStr {
                 .and_then(clap::Command::get_about)
                 .map(ToString::to_string)
                 .unwrap_or_default();
+            let about = wrapped(&about, width);
             text.push_str(&format!("  {LITERAL}{verb:<12}{LITERAL:#}{about}\n"));
         }
     }
@@ -214,8 +237,12 @@ mod tests {
 
     #[test]
     fn the_list_of_verbs_fits_a_terminal() {
-        for line in help_template(&command()).to_string().lines() {
+        for line in help_template(&command(), None).to_string().lines() {
             assert!(console::measure_text_width(line) < 80, "{line}");
+        }
+        let narrow = help_template(&command(), Some(60)).to_string();
+        for line in narrow.lines().filter(|line| line.starts_with("  ")) {
+            assert!(console::measure_text_width(line) <= 60, "{line}");
         }
     }
 
