@@ -51,10 +51,9 @@ fn get(bench: &Bench, id: i64) -> Job {
 }
 
 fn conflict<T: std::fmt::Debug>(answer: Result<T, Error>) -> String {
-    match answer.unwrap_err() {
-        error @ Error::Conflict { .. } => error.to_string(),
-        other => panic!("{other}"),
-    }
+    let error = answer.unwrap_err();
+    assert!(matches!(error, Error::Conflict { .. }), "{error}");
+    error.to_string()
 }
 
 #[test]

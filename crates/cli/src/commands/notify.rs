@@ -16,7 +16,7 @@ use crate::text::style::{GREEN, RED, YELLOW, paint, printable};
 use crate::text::table::{self, Column, Table};
 use crate::text::time;
 
-/// List the targets of notifications and what they were told, or try them
+/// List the targets of notifications, or try them
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct NotifyArgs {
