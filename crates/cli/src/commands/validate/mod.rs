@@ -153,7 +153,7 @@ impl Checked {
             Err(LoadError::Invalid(report)) => errors_of(report),
         };
         let warnings = self.warnings().map(errors_of).unwrap_or_default();
-        let valid = self.result.is_ok() && !(strict && !warnings.is_empty());
+        let valid = self.result.is_ok() && (warnings.is_empty() || !strict);
         ValidatedFile { file: self.target.title(), valid, errors, warnings }
     }
 }
