@@ -103,7 +103,16 @@ fn other_documents_are_workflows_of_the_file() {
 fn a_step_without_equivalent_fails_until_a_person_writes_it() {
     let text = "steps:\n  - {name: a, action: file.write, with: {path: x}}\n  - {name: b, executor: mail}\n";
     let left_out = ["line 2: a step of the kind `file.write`", "line 3: a step of the kind `mail`"];
-    assert_imports(text, &["exit 1"], &left_out);
+    // A shell executes nothing of a name from the file.
+    let echo = "echo 'not carried over: a step of the kind `mail`' >&2";
+    assert_imports(text, &["exit 1", echo], &left_out);
+}
+
+#[test]
+fn a_kind_of_step_is_never_executed() {
+    let text = "steps:\n  - {name: a, action: \"touch $(x) 'y'\"}\n";
+    let echo = "echo 'not carried over: a step of the kind `touch $(x) '\\''y'\\''`' >&2";
+    assert_imports(text, &[echo], &["line 2: a step of the kind `touch $(x) 'y'`"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::http::http;
 use super::job::Draft;
 use super::references::references;
 use super::script::{Script, command_of, process, script, text_of};
-use super::values::{find, pairs, plain_key, quoted, scalar, shell_word, table};
+use super::values::{find, literal_word, pairs, plain_key, quoted, scalar, shell_word, table};
 use crate::tree::{Entry, Node};
 
 /// What became of the action.
@@ -158,7 +158,8 @@ pub(super) fn nothing(what: &str, node: &Node<'_>, draft: &mut Draft<'_, '_>) ->
     let comment =
         draft.reader.notes.leave_out(&node.span, format!("{what}; the job fails until a person writes it"));
     draft.lines.push(comment);
-    let text = format!("echo {} >&2\nexit 1", shell_word(&format!("not carried over: {what}")));
+    // The text may have names from the file, and a shell must not execute them.
+    let text = format!("echo {} >&2\nexit 1", literal_word(&format!("not carried over: {what}")));
     draft.lines.push(format!("run = {}", quoted(&text)));
     Action::Nothing
 }

@@ -94,8 +94,13 @@ pub(super) fn shell_word(text: &str) -> String {
         // Dagu puts values into the words of a list too.
         format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
     } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
+        literal_word(text)
     }
+}
+
+/// A word in which a shell replaces nothing.
+pub(super) fn literal_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// A name that jobs, tags and workflows of a file can have.
