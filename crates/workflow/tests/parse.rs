@@ -367,7 +367,7 @@ fn a_job_has_capabilities_a_version_and_a_concurrency_key() {
 /// A schema and the guide name the form with `_`.
 #[test]
 fn words_with_a_hyphen_mean_those_with_an_underscore() {
-    let text = "[schedule]\nevery = '1h'\noverlap = 'queue_one'\n[workspace]\nkeep = 'on_failure'\n\
+    let text = "[[schedules]]\nevery = '1h'\noverlap = 'queue_one'\n[workspace]\nkeep = 'on_failure'\n\
          [jobs.a]\nrun = 'x'\nconcurrency = { key = 'k', on_full = 'cancel_oldest' }\n\
          [jobs.b]\nneeds = 'a'\nwhen = 'none_failed'\nrun = 'x'\n";
     let hyphens = text.replace("queue_one", "queue-one").replace("'on_failure'", "'on-failure'");
