@@ -161,7 +161,7 @@ fn plans(tables: Tables) -> Plans {
     store.jobs().values(run_id, &["j0".to_owned()]).unwrap();
     store.jobs().find_by_name(run_id, "j0").unwrap();
     store.for_scheduler().prune_step(support::older_than(clock.now_ms() - 500)).unwrap();
-    support::run_groups(&store, worker_id);
+    support::notify_of_groups(&store, worker_id);
     support::fire_schedules(&store, &clock);
     std::mem::take(&mut *plans.lock().unwrap())
 }
@@ -221,16 +221,19 @@ fn is_wrong(statement: &str, step: &str, next: &str) -> bool {
     let finds_all_of_all_runs = step.ends_with("Index Cond: (run_id IS NOT NULL)");
     // A choice of rows to lock must not be a part of another statement, which could evaluate it again for each row.
     let locks_again = step.contains("LockRows") && statement.contains("UPDATE jobs");
-    // The indexes of waiting jobs, running jobs and live workers are small. No other index may be read as a whole.
+    // The indexes of waiting jobs, running jobs, live workers and targets are small. No other index may be read as a whole.
     let whole = ["pkey", "jobs_name", "jobs_finished_alone", "jobs_failed", "runs_finished"];
     let reads_an_index = step.contains("Index")
         && step.contains(" using ")
         && !next.contains("Index Cond")
-        && whole.iter().any(|index| step.contains(index));
+        && whole.iter().any(|index| step.contains(index))
+        && !step.contains("notification_targets_pkey");
     let reads_a_table = tables.iter().any(|table| {
         ["Seq Scan", "Bitmap Heap Scan"].iter().any(|scan| step.contains(&format!("{scan} on {table}")))
     });
-    finds_all_of_all_runs || locks_again || reads_an_index || reads_a_table
+    // Of these few rows an index may be read into a bitmap.
+    let reads_notifications = step.contains("Seq Scan on notifications");
+    finds_all_of_all_runs || reads_notifications || locks_again || reads_an_index || reads_a_table
 }
 
 /// Jobs are claimed and finished by ids. The first job of a queue is found in its index, without sorting.

@@ -80,7 +80,7 @@ fn record(path: &Path) -> BTreeSet<Statement> {
     let limited = bench.claim(worker, 10);
     bench.store.for_scheduler().admit_waiting("").unwrap();
     bench.finish(worker, limited.last().unwrap(), success());
-    support::run_groups(&bench.store, worker);
+    support::notify_of_groups(&bench.store, worker);
     support::fire_schedules(&bench.store, &bench.clock);
     drop(bench);
     std::mem::take(&mut *statements.lock().unwrap())
@@ -105,6 +105,7 @@ fn no_frequent_statement_scans_a_whole_table() {
                 "child",
                 "occurrences",
                 "schedules",
+                "notifications",
             ]
             .iter()
             .any(|table| step == format!("SCAN {table}"));

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::handler::LinkLocal;
-use crate::kinds::DEFAULT_CONTAINER_PROGRAM;
+use crate::handler::{DEFAULT_CONTAINER_PROGRAM, LinkLocal};
 use windlass_db::error::{Error, Result};
 use windlass_engine::store::Scope;
 

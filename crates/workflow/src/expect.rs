@@ -128,11 +128,23 @@ pub(crate) fn boolean(entry: &Entry<'_>, findings: &mut Findings) -> Option<bool
     Some(boolean)
 }
 
+/// The value of a key that is no template, and has one.
+fn no_template(entry: &Entry<'_>, what: &str) -> Finding {
+    let key = quoted(entry);
+    Finding::new(entry.node.span.clone(), format!("{key} can't be a template")).label(format!("write {what}"))
+}
+
 pub(crate) fn integer(
     entry: &Entry<'_>,
     allowed: RangeInclusive<i64>,
     findings: &mut Findings,
 ) -> Option<i64> {
+    if let Value::Text(text) = &entry.node.value
+        && text.contains("{{")
+    {
+        findings.push(no_template(entry, "a number"));
+        return None;
+    }
     let Value::Integer(integer) = entry.node.value else {
         wrong_type(&entry.node, &quoted(entry), "an integer", findings);
         return None;
@@ -200,6 +212,10 @@ pub(crate) fn duration_ms(
             None
         }
         Ok(milliseconds) => Some(milliseconds),
+        Err(_no_duration) if text.contains("{{") => {
+            findings.push(no_template(entry, "a duration"));
+            None
+        }
         Err(reason) => {
             let message = format!("{what} is not a duration");
             findings.push(Finding::new(entry.node.span.clone(), message).label(reason));

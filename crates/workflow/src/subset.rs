@@ -1,5 +1,7 @@
 //! A part of a workflow: some jobs, alone or with the jobs that they need.
 
+use std::collections::BTreeSet;
+
 use crate::graph::Graph;
 use crate::model::{Job, When, Workflow};
 
@@ -65,10 +67,25 @@ impl Workflow {
                     let read = self.jobs[left_out].name.clone();
                     return Err(SubsetError::ReadsLeftOut { job: job.name.clone(), read });
                 }
-                Ok(renumbered(job, &kept))
+                Ok(renumbered(job, self.kept_needs(*index, &kept), &kept))
             })
             .collect::<Result<Vec<Job>, SubsetError>>()?;
         Ok(Workflow { jobs, schedules: Vec::new(), triggers: Vec::new(), ..self.clone() })
+    }
+
+    /// The kept jobs that a job needs, as places in `kept`: directly, or through jobs that are left out.
+    fn kept_needs(&self, index: usize, kept: &[usize]) -> Vec<usize> {
+        let mut needs = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut next = self.jobs[index].needs.clone();
+        while let Some(need) = next.pop() {
+            match kept.binary_search(&need) {
+                Ok(place) => _ = needs.insert(place),
+                Err(_left_out) if seen.insert(need) => next.extend(&self.jobs[need].needs),
+                Err(_left_out) => {}
+            }
+        }
+        needs.into_iter().collect()
     }
 }
 
@@ -87,9 +104,8 @@ fn reads(job: &Job) -> Vec<String> {
 }
 
 /// The job in a list that has only the kept jobs.
-fn renumbered(job: &Job, kept: &[usize]) -> Job {
+fn renumbered(job: &Job, needs: Vec<usize>, kept: &[usize]) -> Job {
     let places = |list: &[usize]| list.iter().filter_map(|index| kept.binary_search(index).ok()).collect();
-    let needs: Vec<usize> = places(&job.needs);
     let when = if needs.is_empty() { When::default() } else { job.when };
     Job { needs, when, uses: places(&job.uses), ..job.clone() }
 }
@@ -130,6 +146,8 @@ mod tests {
         assert_eq!(names(workflow.only(&["report"], true)), ["list", "other", "load", "report"]);
         let several = workflow.only(&["report", "list", "list"], false);
         assert_eq!(names(several), ["list", "report"], "the jobs between them are left out");
+        let several = workflow.only(&["report", "list"], false).unwrap();
+        assert_eq!(several.jobs[1].needs, [0], "their order stays");
         assert_eq!(workflow.only(&["load", "list"], false).unwrap().jobs[1].needs, [0]);
         let error = |name| workflow.only(&[name], false).unwrap_err().to_string();
         assert_eq!(error("report"), "job `report` reads job `list`, which would not run");

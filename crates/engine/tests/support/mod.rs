@@ -12,8 +12,9 @@ use windlass_db::Database;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::store::{
-    Backfill, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRegistration, NewRun, NewWorker,
-    Order, Prune, QueueLimits, Rate, Scope, Setting, WorkerCapabilities,
+    Backfill, ClaimRequest, ClaimedJob, Claims, DeliveryResult, Finish, Finished, NewJob, NewRegistration,
+    NewRun, NewTarget, NewWorker, NotificationEvent, Order, Prune, QueueLimits, Rate, Scope, Setting,
+    WorkerCapabilities,
 };
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 use windlass_engine::{Clock, JobStatus, Random, Store, TABLES};
@@ -195,6 +196,23 @@ pub fn run_groups(store: &Store, worker_id: i64) {
     store.jobs().cancel(find("j0[1]").id).unwrap();
     assert_eq!(find("j0").status, JobStatus::Failed);
     store.jobs().cancel(find("j2").id).unwrap();
+}
+
+/// Ends a run that a target wants to know of, and does what a service does frequently about notifications.
+pub fn notify_of_groups(store: &Store, worker_id: i64) {
+    use NotificationEvent::{RunFailed, ScheduleLate, WorkerDead};
+    let notifications = store.notifications();
+    let events = vec![RunFailed, ScheduleLate, WorkerDead];
+    let target =
+        NewTarget { name: "ops".to_owned(), events, workflows: Vec::new(), tags: vec!["prod".to_owned()] };
+    let tagless = NewTarget { name: "all".to_owned(), tags: Vec::new(), ..target.clone() };
+    notifications.set_targets(worker_id, &[target, tagless]).unwrap();
+    run_groups(store, worker_id);
+    let claimed = notifications.claim("all", 1_000).unwrap().expect("the failed run is told of");
+    notifications.details(&claimed).unwrap();
+    assert!(notifications.record(&claimed, &DeliveryResult::Failed("late".to_owned())).unwrap());
+    notifications.give_up_old().unwrap();
+    store.for_scheduler().mark_late_schedules().unwrap();
 }
 
 pub fn older_than(before_ms: i64) -> Prune {

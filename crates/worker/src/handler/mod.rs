@@ -66,6 +66,9 @@ pub(crate) struct WorkerContext {
     pub(crate) container_program: Arc<str>,
 }
 
+/// The container program unless the configuration names another one.
+pub(crate) const DEFAULT_CONTAINER_PROGRAM: &str = "docker";
+
 /// Whether requests of jobs may go to link-local addresses, which serve the credentials of a machine in a cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkLocal {

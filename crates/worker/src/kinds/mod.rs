@@ -16,7 +16,6 @@ use crate::handler::Handlers;
 pub use fake::{FakeEnd, FakeEnds, HowItEnds};
 pub use messages::{Message, MessageCommand, MessageOutput, NotSent, Recipient, check_url, send};
 pub use secrets::{SecretPresence, look_for_secret};
-pub(crate) use shell::DEFAULT_CONTAINER_PROGRAM;
 pub use shell::open_files;
 
 impl Handlers {

@@ -255,7 +255,8 @@ fn run_details(connection: &mut dyn Connection, run_id: i64, finished_at: i64) -
     let failed_jobs = all(
         connection,
         "SELECT name, last_error FROM jobs
-         WHERE run_id IS NOT NULL AND run_id = $1 AND status = 'FAILED' AND allow_failure = 0 ORDER BY name LIMIT $2",
+         WHERE run_id IS NOT NULL AND run_id = $1 AND CASE status WHEN 'FAILED' THEN allow_failure ELSE 1 END = 0
+         ORDER BY name LIMIT $2",
         &[run_id.into(), JOBS_MAX.into()],
         |row| Ok((row.lossy_text(0)?.unwrap_or_default(), row.lossy_text(1)?)),
     )?;

@@ -11,8 +11,8 @@ use windlass_workflow::kinds::shell::{OutputSource, Payload};
 
 use super::command::{Filling, fill_in};
 use super::watch::why_stopped;
-use super::{DEFAULT_CONTAINER_PROGRAM, ProcessEnd, conclude, output};
-use crate::handler::{Attempt, Handler, failed, failed_for_good};
+use super::{ProcessEnd, conclude, output};
+use crate::handler::{Attempt, DEFAULT_CONTAINER_PROGRAM, Handler, failed, failed_for_good};
 use crate::kinds::fake::{FakeEnd, FakeEnds, HowItEnds};
 use crate::kinds::secrets::Secrets;
 use crate::kinds::values::{TemplateValues, read_with_retries};

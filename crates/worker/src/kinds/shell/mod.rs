@@ -36,7 +36,6 @@ use windlass_system::Clock;
 use windlass_system::process::output_file_name;
 use windlass_workflow::kinds::shell::{OutputSource, Payload};
 
-pub(crate) use container::DEFAULT_PROGRAM as DEFAULT_CONTAINER_PROGRAM;
 pub(super) use fake::start_fake;
 
 /// Time between two tries of something that the system refused because files or memory were short.

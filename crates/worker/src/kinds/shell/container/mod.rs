@@ -19,8 +19,6 @@ use windlass_engine::transition::Outcome;
 use super::refusal::{self, Refused};
 use crate::handler::failed_for_good;
 
-/// The container program unless the configuration names another one.
-pub(crate) const DEFAULT_PROGRAM: &str = "docker";
 /// The label with the mark of a job.
 const LABEL: &str = "windlass.mark";
 /// The folder of the job in the container.
