@@ -16,7 +16,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use crate::arguments::{ColorMode, GlobalOptions};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
-    import, init, inspect, jobs, logs, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
+    import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
     schema, serve, signal, stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::output;
@@ -77,6 +77,7 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArgs),
     Db(db::DbArgs),
     Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -105,7 +106,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Write workflows",
         &["init", "validate", "plan", "test", "fmt", "schema", "graph", "import", "apply", "workflows"],
     ),
-    ("Maintain", &["doctor", "notify", "bench", "db", "completions"]),
+    ("Maintain", &["doctor", "notify", "bench", "db", "completions", "man"]),
 ];
 
 const HEADING: Style = Style::new().bold();

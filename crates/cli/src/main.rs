@@ -30,7 +30,7 @@ use crate::arguments::GlobalOptions;
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
-    import, init, inspect, jobs, logs, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
+    import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
     schema, serve, signal, stats, submit, test, validate, watch, why, worker, workflows,
 };
 use crate::error::Failure;
@@ -70,6 +70,7 @@ fn configured(global: GlobalOptions, command: &Command) -> Result<GlobalOptions,
             | Command::Fmt(_)
             | Command::Schema(_)
             | Command::Completions(_)
+            | Command::Man(_)
     );
     if reads_none {
         return Ok(global);
@@ -125,5 +126,6 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Doctor(args) => doctor::execute(&global, &args),
         Command::Db(args) => db::execute(&global, &args),
         Command::Completions(args) => completions::execute(&global, &mut cli::command(), &args),
+        Command::Man(args) => man::execute(&global, cli::command(), &args),
     }
 }

@@ -2,6 +2,7 @@
 
 mod called_files;
 mod parameters;
+mod standard_input;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value as Json};
 use windlass_engine::store::{DefinitionFile, NewRun, OnlyJobs};
-use windlass_workflow::{Report, Source, SubsetError, Workflow, hash_of_stored, limits};
+use windlass_workflow::{Report, STANDARD_INPUT, Source, SubsetError, Workflow, hash_of_stored, limits};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -17,6 +18,10 @@ use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};
 use crate::{find, stderr};
 pub(crate) use parameters::{describe as describe_param, invalid as invalid_params, parse_pair};
+pub(crate) use standard_input::{
+    STANDARD_INPUT_FORMAT_HELP, StandardInputArgs, is_standard_input, load_standard_input,
+    read_standard_input,
+};
 
 /// The longest run key, in bytes.
 const MAX_RUN_KEY_BYTES: usize = 500;
@@ -24,9 +29,12 @@ const MAX_RUN_KEY_BYTES: usize = 500;
 /// A workflow and its parameters.
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowArgs {
-    /// A workflow file, TOML, YAML or JSON, or the name of a registered workflow
+    /// A workflow file, TOML, YAML or JSON; the name of a registered workflow; or `-`, standard input
     #[arg(value_name = "FILE|NAME")]
     workflow: PathBuf,
+
+    #[command(flatten)]
+    standard_input: StandardInputArgs,
 
     /// A parameter of the workflow; may be given many times
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = parameters::parse_pair)]
@@ -109,13 +117,17 @@ impl LoadError {
             LoadError::Unreadable(failure) | LoadError::Calls(failure) => failure.clone(),
             LoadError::Invalid(report) => Failure::InvalidWorkflow {
                 report: Box::new(report.clone()),
-                help: format!(
-                    "correct the file; `windlass validate {}` checks it without running it",
-                    report.path()
-                ),
+                help: correction_help(report.path()),
             },
         }
     }
+}
+
+fn correction_help(path: &str) -> String {
+    if path == STANDARD_INPUT {
+        return format!("correct the text; {STANDARD_INPUT_FORMAT_HELP}");
+    }
+    format!("correct the file; `windlass validate {path}` checks it without running it")
 }
 
 /// Reads and checks a workflow file, with the files that it calls.
@@ -163,8 +175,13 @@ impl SubmissionArgs {
 }
 
 impl WorkflowArgs {
-    /// Reads the workflow from the file, or else from the registered workflow of that name.
+    /// Reads the workflow from standard input, the file, or else the registered workflow of that name.
     pub(crate) fn read(&self, global: &GlobalOptions) -> Result<ReadWorkflow, Failure> {
+        if is_standard_input(&self.workflow) {
+            let (workflow, _source) = self.standard_input.load().map_err(|error| error.failure())?;
+            return Ok(ReadWorkflow { workflow, dir: Some(folder_of(Path::new("."))?), file: None });
+        }
+        self.standard_input.refuse()?;
         if self.workflow.exists() {
             let (workflow, source) =
                 load_with_source(&self.workflow, PathOrigin::Named).map_err(|error| error.failure())?;

@@ -224,33 +224,50 @@ fn absolute(path: &Path) -> Result<(String, String), Failure> {
     }
 }
 
-/// Makes files with the same workflow name invalid, because it is unknown which one is meant.
-fn refuse_equal_names(collection: &mut Collection) {
+/// The files with the name of another file's workflow, by their index, in ascending order. It is unknown which one is meant.
+pub(crate) fn equal_names(files: &[(&Path, &str)]) -> Vec<(usize, Failure)> {
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (index, file) in collection.valid.iter().enumerate() {
-        by_name.entry(&file.workflow.name).or_default().push(index);
+    for (index, (_path, name)) in files.iter().enumerate() {
+        by_name.entry(name).or_default().push(index);
     }
-    let mut refused: Vec<(usize, String)> = Vec::new();
+    let mut refused: Vec<(usize, Failure)> = Vec::new();
     for (name, indices) in by_name.iter().filter(|(_name, indices)| indices.len() > 1) {
-        let paths: Vec<String> =
-            indices.iter().map(|index| collection.valid[*index].path.display().to_string()).collect();
-        let message = format!("{} all define the workflow `{name}`", paths.join(" and "));
-        let message = if paths.len() == 2 { message.replace(" all define", " both define") } else { message };
-        refused.extend(indices.iter().map(|index| (*index, message.clone())));
+        let paths: Vec<String> = indices.iter().map(|index| files[*index].0.display().to_string()).collect();
+        let all = if paths.len() == 2 { "both" } else { "all" };
+        let failure = Failure::usage(
+            format!("{} {all} define the workflow `{name}`", paths.join(" and ")),
+            "give each workflow its own `name`, or remove one of the files",
+        );
+        refused.extend(indices.iter().map(|index| (*index, failure.clone())));
     }
-    refused.sort_unstable_by_key(|(index, _message)| std::cmp::Reverse(*index));
-    for (index, message) in refused {
+    refused.sort_unstable_by_key(|(index, _failure)| *index);
+    refused
+}
+
+/// Makes files with the same workflow name invalid.
+fn refuse_equal_names(collection: &mut Collection) {
+    let files: Vec<(&Path, &str)> =
+        collection.valid.iter().map(|file| (file.path.as_path(), file.workflow.name.as_str())).collect();
+    for (index, failure) in equal_names(&files).into_iter().rev() {
         let file = collection.valid.remove(index);
         collection.invalid.push(InvalidFile {
             path: file.path,
             absolute: Some(file.absolute),
             name: Some(file.workflow.name),
-            failure: Failure::usage(message, "give each workflow its own `name`, or remove one of the files"),
+            failure,
         });
     }
 }
 
-fn too_many() -> Failure {
+/// The failure for folders without workflow files.
+pub(crate) fn none_found() -> Failure {
+    Failure::usage(
+        "there are no workflow files in that folder",
+        "the name of a workflow file ends in .toml, .json, .yaml or .yml; hidden files and windlass.toml are ignored",
+    )
+}
+
+pub(crate) fn too_many() -> Failure {
     Failure::usage(
         format!("there are more than {FILES_MAX} workflow files"),
         "name a folder that contains only workflows",

@@ -260,14 +260,15 @@ fn within(length: usize, limit: usize, entry: &Entry<'_>, unit: &str, findings: 
     length <= limit
 }
 
-/// The value that belongs to one of a few words. The error lists the words and suggests the nearest.
+/// The value that belongs to one of a few words. `-` is read as `_`, which the words have. The error lists the words and suggests the nearest.
 pub(crate) fn word<T: Copy>(entry: &Entry<'_>, words: &[(&str, T)], findings: &mut Findings) -> Option<T> {
     let listed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
     let Value::Text(text) = &entry.node.value else {
         wrong_type(&entry.node, &quoted(entry), &format!("one of {listed}"), findings);
         return None;
     };
-    if let Some((_, value)) = words.iter().find(|(word, _)| word == text) {
+    let written = text.replace('-', "_");
+    if let Some((_, value)) = words.iter().find(|(word, _)| *word == written) {
         return Some(*value);
     }
     let nearest = findings.nearest(text, words.iter().map(|(word, _)| *word));

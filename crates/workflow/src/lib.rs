@@ -59,7 +59,7 @@ pub use model::{Job, OnInterrupt, Repetition, Retry, RunHandler, When, Workflow}
 pub use names::{check_event_name, check_schedule_name};
 pub use params::{Param, ParamKind};
 pub use report::{Colour, Diagnostic, Report};
-pub use source::{Format, IncludedText, Source};
+pub use source::{Format, IncludedText, STANDARD_INPUT, Source};
 pub use subset::SubsetError;
 pub use support::{Accepted, Support};
 pub use tree::{has_too_many_parts, read_values};

@@ -16,6 +16,9 @@ pub enum Format {
     Yaml,
 }
 
+/// What messages call standard input, in place of a path.
+pub const STANDARD_INPUT: &str = "standard input";
+
 /// A workflow file as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -49,7 +52,18 @@ impl Source {
     /// # Errors
     /// The bytes are not UTF-8, or there are more than [`limits::FILE_BYTES`].
     pub fn new(path: impl Into<String>, bytes: Vec<u8>) -> Result<Source, Report> {
-        let path = path.into();
+        Source::decoded(path.into(), bytes, None)
+    }
+
+    /// Decodes the bytes of standard input. Without a format it is JSON if it begins with `{`, else TOML.
+    ///
+    /// # Errors
+    /// As those of [`Source::new`].
+    pub fn of_standard_input(bytes: Vec<u8>, format: Option<Format>) -> Result<Source, Report> {
+        Source::decoded(STANDARD_INPUT.to_owned(), bytes, format)
+    }
+
+    fn decoded(path: String, bytes: Vec<u8>, format: Option<Format>) -> Result<Source, Report> {
         if bytes.len() > limits::FILE_BYTES {
             let size = bytes.len().div_ceil(1024 * 1024);
             let limit = limits::FILE_BYTES / (1024 * 1024);
@@ -64,7 +78,7 @@ impl Source {
         if text.starts_with('\u{feff}') {
             text.drain(..'\u{feff}'.len_utf8());
         }
-        let format = format_of(&path, &text);
+        let format = format.unwrap_or_else(|| format_of(&path, &text));
         Ok(Source { path, text, format, included: Vec::new() })
     }
 
@@ -95,8 +109,11 @@ impl Source {
         include::can_be_included(self)
     }
 
-    /// The file's name without folder and extension. A workflow without `name` is called so.
+    /// The file's name without folder and extension, or `stdin`. A workflow without `name` is called so.
     pub(crate) fn stem(&self) -> &str {
+        if self.path == STANDARD_INPUT {
+            return "stdin";
+        }
         Path::new(&self.path).file_stem().and_then(|stem| stem.to_str()).unwrap_or("")
     }
 }
@@ -139,6 +156,16 @@ mod tests {
         assert_eq!((format("a.yaml", "{"), format("a.YML", "")), (Format::Yaml, Format::Yaml));
         assert_eq!(format("a", "  {}"), Format::Json);
         assert_eq!(format("a.workflow", "name = 'x'"), Format::Toml);
+    }
+
+    #[test]
+    fn standard_input_has_the_format_that_was_named_or_that_of_its_first_character() {
+        let source = |text: &str, format| Source::of_standard_input(text.into(), format).unwrap();
+        assert_eq!(source("jobs: {}", Some(Format::Yaml)).format, Format::Yaml);
+        assert_eq!(source(" { }", None).format, Format::Json);
+        assert_eq!(source("[jobs.a]", None).format, Format::Toml);
+        assert_eq!((source("", None).path.as_str(), source("", None).stem()), ("standard input", "stdin"));
+        assert!(Source::of_standard_input(vec![b' '; limits::FILE_BYTES + 1], None).is_err());
     }
 
     #[test]

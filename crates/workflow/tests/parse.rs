@@ -364,6 +364,18 @@ fn a_job_has_capabilities_a_version_and_a_concurrency_key() {
     assert_eq!(c.concurrency, concurrency("k", 2, OnFull::Skip));
 }
 
+/// A schema and the guide name the form with `_`.
+#[test]
+fn words_with_a_hyphen_mean_those_with_an_underscore() {
+    let text = "[[schedules]]\nevery = '1h'\noverlap = 'queue_one'\n[workspace]\nkeep = 'on_failure'\n\
+         [jobs.a]\nrun = 'x'\nconcurrency = { key = 'k', on_full = 'cancel_oldest' }\n\
+         [jobs.b]\nneeds = 'a'\nwhen = 'none_failed'\nrun = 'x'\n";
+    let hyphens = text.replace("queue_one", "queue-one").replace("'on_failure'", "'on-failure'");
+    let hyphens = hyphens.replace("cancel_oldest", "cancel-oldest").replace("none_failed", "none-failed");
+    assert_ne!(text, hyphens);
+    assert_eq!(parsed("a.toml", &hyphens), parsed("a.toml", text));
+}
+
 #[test]
 fn json_is_yaml_and_gives_the_same_workflow() {
     let text = include_str!("../../../examples/workflows/typed-params.json");

@@ -123,6 +123,8 @@ fn the_release_archive_is_the_same_each_time_and_its_program_runs() {
         "share/bash-completion/completions/windlass",
         "share/zsh/site-functions/_windlass",
         "share/fish/vendor_completions.d/windlass.fish",
+        "share/man/man1/windlass.1",
+        "share/man/man1/windlass-schedule-add.1",
         "share/doc/windlass/docs/guide/quickstart.md",
         "share/doc/windlass/examples/workflows/chain.toml",
         "share/doc/windlass/LICENSE-MIT",

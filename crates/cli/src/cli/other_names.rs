@@ -83,6 +83,7 @@ const VERBS: &[(&[&str], &[&str])] = &[
         &["`windlass db --help` lists what can be done with the database"],
     ),
     (&["dry-run", "dryrun", "preview"], &["`windlass plan FILE` shows what would run"]),
+    (&["manual", "manpage", "manpages"], &["`windlass man FOLDER` writes the manual pages"]),
     (&["completion"], &["`windlass completions SHELL` prints the script"]),
     (&["version"], &["`windlass --version` prints the version"]),
 ];

@@ -11,6 +11,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
 use crate::stderr;
+use crate::submission::is_standard_input;
 use crate::text::schedules;
 use crate::text::style::{GREEN, YELLOW, paint, printable};
 use crate::workflow_files::{self, WorkflowFile};
@@ -43,6 +44,12 @@ NAME` deactivates it.";
 
 /// Checks all files, then registers all of them.
 pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Failure> {
+    if args.paths.iter().any(|path| is_standard_input(path)) {
+        return Err(Failure::usage(
+            "standard input can't be registered: a registration keeps the path of its file",
+            "save the text in a file and name that, or run it once with `windlass run -`",
+        ));
+    }
     let collection = workflow_files::collect(&args.paths)?;
     if !collection.invalid.is_empty() {
         let errors = workflow_files::report_failures(&collection.invalid, global.output);
@@ -51,10 +58,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Fa
         return Err(Failure::InvalidFiles { message: Some(message), errors });
     }
     if collection.valid.is_empty() {
-        return Err(Failure::usage(
-            "there are no workflow files in that folder",
-            "the name of a workflow file ends in .toml, .json, .yaml or .yml; hidden files and windlass.toml are ignored",
-        ));
+        return Err(workflow_files::none_found());
     }
     let mut views = Vec::with_capacity(collection.valid.len());
     let database = match args.dry_run {

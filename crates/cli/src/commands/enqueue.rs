@@ -88,12 +88,14 @@ pub(crate) struct EnqueueArgs {
 
 /// What happens to a job when all slots of its concurrency key are taken. The comments are the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 enum OnFull {
     /// The job waits
     Wait,
     /// The job is skipped
     Skip,
     /// The oldest running job with that key is cancelled
+    #[value(alias = "cancel-oldest")]
     CancelOldest,
 }
 

@@ -1,19 +1,19 @@
 //! `windlass fmt`: gives workflow files in TOML one form.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use windlass_views::FormattedFile;
-use windlass_workflow::{Source, format_toml, limits};
+use windlass_workflow::{Format, Source, format_toml, limits};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::error::Failure;
 use crate::output::{self, Output};
 use crate::read_file::{self, PathOrigin};
 use crate::stderr;
-use crate::submission::LoadError;
+use crate::submission::{LoadError, is_standard_input, read_standard_input};
 
 /// Format workflow files: spaces, blank lines and quotes
 ///
@@ -85,10 +85,6 @@ pub(crate) fn execute(global: &GlobalOptions, args: &FmtArgs) -> Result<(), Fail
     }
 }
 
-fn is_standard_input(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
 fn format_file(path: &Path) -> Result<Formatted, LoadError> {
     let bytes = if is_standard_input(path) {
         read_standard_input()
@@ -97,22 +93,13 @@ fn format_file(path: &Path) -> Result<Formatted, LoadError> {
     };
     let bytes = bytes.map_err(LoadError::Unreadable)?;
     let before = String::from_utf8_lossy(&bytes).into_owned();
-    let name =
-        if is_standard_input(path) { "standard input.toml".to_owned() } else { path.display().to_string() };
-    let source = Source::new(name, bytes).map_err(LoadError::Invalid)?;
+    let source = match is_standard_input(path) {
+        true => Source::of_standard_input(bytes, Some(Format::Toml)),
+        false => Source::new(path.display().to_string(), bytes),
+    };
+    let source = source.map_err(LoadError::Invalid)?;
     let after = format_toml(&source).map_err(LoadError::Invalid)?;
     Ok(Formatted { before, after })
-}
-
-/// Reads at most one byte more than a file may have.
-fn read_standard_input() -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(limits::FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
-    io::stdin()
-        .take(limit)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::unreadable(Path::new("-"), &error))?;
-    Ok(bytes)
 }
 
 /// Replaces the content of a file in one step, so that a crash leaves the old content or the new one.

@@ -20,7 +20,7 @@ use crate::{find, output, submission};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GraphArgs {
-    /// A workflow file, the name of a registered workflow, or a run (3, latest, nightly~0)
+    /// A workflow file, `-` for standard input, the name of a registered workflow, or a run (3, latest, nightly~0)
     #[arg(value_name = "FILE|NAME|RUN", default_value = "latest")]
     target: String,
 
@@ -72,6 +72,10 @@ pub(crate) fn execute(global: &GlobalOptions, args: &GraphArgs) -> Result<(), Fa
 /// A file comes before a run and a workflow, and a registered workflow before the runs of its name.
 fn drawing(global: &GlobalOptions, target: &str) -> Result<Drawing, Failure> {
     let path = Path::new(target);
+    if submission::is_standard_input(path) {
+        let (workflow, _source) = submission::load_standard_input(None).map_err(|error| error.failure())?;
+        return Ok(Drawing::of(&workflow));
+    }
     if path.exists() || submission::looks_like_a_file(path) {
         return Ok(Drawing::of(&submission::load(path, PathOrigin::Named).map_err(|error| error.failure())?));
     }

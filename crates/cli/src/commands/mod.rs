@@ -18,6 +18,7 @@ pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod jobs;
 pub(crate) mod logs;
+pub(crate) mod man;
 pub(crate) mod notify;
 pub(crate) mod plan;
 pub(crate) mod queue;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 35] = [
+const VERBS: [&str; 36] = [
+    "man",
     "notify",
     "artifacts",
     "bench",
@@ -54,7 +55,7 @@ fn without_arguments_the_short_help_is_shown() {
         "Global options:",
         "--db",
     ]);
-    assert!(outcome.stdout.lines().count() < 64, "{outcome:#?}");
+    assert!(outcome.stdout.lines().count() < 66, "{outcome:#?}");
     assert_eq!(outcome.stderr, "");
 }
 
@@ -156,6 +157,28 @@ fn completions_for_every_shell() {
         bench.windlass(&["completions", shell]).code(0).says(&["windlass"]);
     }
     bench.windlass(&["completions", "tcsh"]).fails(2, &["'tcsh'", "bash"]);
+}
+
+/// Each verb that the help names has a page, and each part of a verb.
+#[test]
+fn the_manual_has_a_page_for_every_verb() {
+    let bench = Bench::new();
+    bench.windlass(&["man"]).code(0).says(&[".TH windlass 1", "windlass\\-run(1)"]);
+    bench.windlass(&["man", "share/man1"]).code(0).tells(&["manual pages are in share/man1"]);
+    let page = |name: &str| std::fs::read_to_string(bench.path(&format!("share/man1/{name}.1"))).unwrap();
+    assert!(page("windlass").contains(".TH windlass 1"));
+    for verb in VERBS {
+        let text = page(&format!("windlass-{verb}"));
+        assert!(text.contains("Examples:") && text.contains("SYNOPSIS"), "{verb}: {text}");
+        for part in parts(&bench.windlass(&[verb, "--help"]).stdout) {
+            if part != "help" {
+                assert!(page(&format!("windlass-{verb}-{part}")).contains("SYNOPSIS"), "{verb} {part}");
+            }
+        }
+    }
+    bench.windlass(&["man", "-o", "json"]).fails(2, &["manual pages"]);
+    bench.write("taken", "");
+    bench.windlass(&["man", "taken"]).fails(2, &["cannot be written to taken", "name another folder"]);
 }
 
 #[test]

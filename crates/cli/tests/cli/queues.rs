@@ -107,6 +107,22 @@ fn a_job_waits_for_a_worker_with_its_requirements() {
     }
     bench.windlass(&["enqueue", "shell", "--requires", ""]).fails(2, &["--requires", "a name is empty"]);
     bench.windlass(&["enqueue", "shell", "--on-full", "skip"]).fails(2, &["--concurrency-key"]);
+    bench
+        .windlass(&["enqueue", "shell", "--on-full", "x"])
+        .fails(2, &["[possible values: wait, skip, cancel_oldest]"]);
+    for word in ["cancel_oldest", "cancel-oldest"] {
+        let job = [
+            "enqueue",
+            "shell",
+            "--payload",
+            r#"{"run": "true"}"#,
+            "--concurrency-key",
+            "k",
+            "--on-full",
+            word,
+        ];
+        bench.windlass(&job).code(0);
+    }
 }
 
 #[test]

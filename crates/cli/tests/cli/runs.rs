@@ -266,6 +266,40 @@ fn a_named_pipe_is_read() {
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["workflow"]), (2, &"piped".into()));
 }
 
+/// The format of standard input is named, or JSON if it begins so, else TOML. Its paths start in the current folder.
+#[test]
+fn a_workflow_on_standard_input_is_read() {
+    let bench = Bench::new();
+    bench.write("marker", "");
+    bench.write("common.toml", "[env]\nGREETING = 'hello'\n");
+    // A file of this name is not meant.
+    bench.write("-", "invalid");
+    let windlass = |text: &str, arguments: &[&str]| {
+        bench.write("input", text);
+        let mut command = bench.command();
+        command.args(arguments).stdin(std::fs::File::open(bench.path("input")).unwrap());
+        crate::support::Running::start(command).wait()
+    };
+    let toml = "include = 'common.toml'\n[jobs.a]\nrun = 'test -e marker && test $GREETING = hello'\n";
+    let yaml = "jobs:\n  a:\n    run: test -e marker\n";
+    windlass(toml, &["run", "-"]).code(0);
+    windlass(r#"{"jobs": {"a": {"run": "test -e marker"}}}"#, &["run", "-"]).code(0);
+    windlass(yaml, &["run", "-", "--format", "yaml"]).code(0);
+    windlass(toml, &["submit", "-"]).code(0).says(&["4"]);
+    windlass(toml, &["plan", "-"]).code(0).says(&["stdin: 1 job"]);
+    windlass(toml, &["graph", "-"]).code(0).says(&["a"]);
+    windlass(toml, &["validate", "-"]).code(0).says(&["standard input: valid, workflow `stdin`"]);
+    assert_eq!(bench.json(&["runs"])[0]["workflow"], "stdin");
+
+    windlass(yaml, &["run", "-"]).code(2).tells(&["standard input:1:5", "--format yaml"]);
+    windlass(yaml, &["validate", "-"]).code(2).tells(&["standard input:1:5", "--format yaml"]);
+    windlass(&" ".repeat(64 * 1024 * 1024 + 1), &["run", "-"]).code(2).tells(&["the file is too large"]);
+    windlass(toml, &["run", "good.toml", "--format", "toml"]).fails(2, &["--format is for standard input"]);
+    windlass(toml, &["validate", "good.toml", "--format", "toml"]).fails(2, &["no `-` is named"]);
+    windlass(toml, &["apply", "-"]).fails(2, &["standard input can't be registered"]);
+    windlass(toml, &["retry", "1", "--latest"]).code(2).tells(&["did not come from a file", "--with FILE"]);
+}
+
 #[test]
 fn a_rerun_is_a_new_run_with_the_same_definition_and_other_params() {
     let bench = Bench::new();

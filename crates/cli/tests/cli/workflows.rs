@@ -36,6 +36,36 @@ fn an_error_in_an_included_file_names_that_file() {
     bench.windlass(&["validate", "common.toml"]).code(2);
 }
 
+/// All files are checked as `apply` would: those for other files to include are left out, and names are unique.
+#[test]
+fn the_files_of_a_folder_are_validated_with_a_summary() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.path("flows/deep")).unwrap();
+    bench.windlass(&["validate", "flows"]).code(2).tells(&["there are no workflow files in that folder"]);
+    bench.write("flows/good.toml", &format!("include = 'common.toml'\n{GOOD}"));
+    bench.write("flows/common.toml", "[env]\nGREETING = 'hello'\n");
+    bench.write("flows/windlass.toml", "threads = 1\n");
+    bench.write("flows/deep/other.json", r#"{"jobs": {"a": {"run": "x"}}}"#);
+    let outcome = bench.windlass(&["validate", "flows"]);
+    outcome.code(0).says(&["flows/deep/other.json: valid", "flows/good.toml: valid"]);
+    outcome.tells(&["all 2 files are valid"]);
+    bench.write("flows/wrong.toml", WRONG);
+    bench.write("flows/deep/twin.toml", "name = 'good'\n[jobs.a]\nrun = 'x'\n");
+    let outcome = bench.windlass(&["validate", "flows"]);
+    outcome.code(2).says(&["flows/deep/other.json: valid"]);
+    outcome.tells(&[
+        "flows/deep/twin.toml and flows/good.toml both define the workflow `good`",
+        "flows/wrong.toml:4:10",
+    ]);
+    outcome.tells(&["3 of 4 files are invalid"]);
+    assert_eq!(outcome.stderr.matches("both define").count(), 1, "{outcome:#?}");
+    let report = bench.windlass(&["validate", "flows", "-o", "json"]).code(2).stdout.clone();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let valid: Vec<_> =
+        report.as_array().unwrap().iter().map(|file| file["valid"].as_bool().unwrap()).collect();
+    assert_eq!(valid, [true, false, false, false]);
+}
+
 #[test]
 fn warnings_are_shown_and_are_errors_only_with_strict() {
     let bench = Bench::new();

@@ -10,14 +10,18 @@ pub(super) enum OverlapArgument {
     /// Skip the occurrence
     Skip,
     /// Only the latest occurrence waits
+    #[value(alias = "queue-one")]
     QueueOne,
     /// All occurrences wait, in order
+    #[value(alias = "queue-all")]
     QueueAll,
     /// Start the run beside the earlier one
     Allow,
     /// Cancel the earlier run
+    #[value(alias = "cancel-running")]
     CancelRunning,
     /// Kill the earlier run at once
+    #[value(alias = "terminate-running")]
     TerminateRunning,
 }
 

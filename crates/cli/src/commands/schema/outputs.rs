@@ -24,6 +24,7 @@ const NO_JSON: &[(&str, &str)] = &[
     ("graph", "a drawing"),
     ("schema", "a schema"),
     ("completions", "a script"),
+    ("man", "manual pages"),
 ];
 
 /// One JSON document that a verb prints.
