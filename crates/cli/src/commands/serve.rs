@@ -3,7 +3,7 @@
 use clap::Args;
 use windlass_workflow::Workflow;
 
-use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::arguments::GlobalOptions;
 use crate::error::Failure;
 use crate::service::{self, ConfigRead, ServiceOptions, Settings};
 use crate::text::schedules;
@@ -40,12 +40,8 @@ pub(crate) fn execute(global: GlobalOptions, args: &ServeArgs) -> Result<(), Fai
     let (settings, configured) = Settings::read(&global, &args.options, ConfigRead::First)?;
     let global = global.configured(configured);
     logging::start(logging::service_level(settings.log_level, &global), settings.log_format);
-    if global.output != OutputFormat::Text {
-        return Err(Failure::usage(
-            "`serve` prints no data, so -o does not apply",
-            "use --log-format json for a log with one JSON object per line",
-        ));
-    }
+    let next_step = "use --log-format json for a log with one JSON object per line";
+    output::refuse_json(&global, "serve", "a log", next_step)?;
     if args.check { check(&global, &settings) } else { service::serve(&global, &args.options, settings) }
 }
 

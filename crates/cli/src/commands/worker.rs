@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::execution::{LocalWorker, LocalWorkerOptions};
 use crate::service::DEFAULT_LEVEL;
 use crate::signals::{StopRequests, Urgency};
-use crate::{config, logging};
+use crate::{config, logging, output};
 
 /// Execute submitted runs and enqueued jobs until stopped
 #[derive(Debug, Args)]
@@ -50,6 +50,8 @@ pub(crate) fn execute(global: GlobalOptions, args: &WorkerArgs) -> Result<(), Fa
     let global = &global.configured(config.global.clone());
     let format = args.log.format().or(config.log_format).unwrap_or(LogFormat::Text);
     logging::start(logging::service_level(config.log_level.unwrap_or(DEFAULT_LEVEL), global), format);
+    let next_step = "use --log-format json for a log with one JSON object per line";
+    output::refuse_json(global, "worker", "a log", next_step)?;
     let scope = scope(args.queues.as_ref().or(config.queues.as_ref()))?;
     let work = WorkOptions {
         threads: args.work.threads.or(config.threads),

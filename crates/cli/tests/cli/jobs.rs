@@ -166,6 +166,7 @@ fn until_idle_ignores_other_queues_and_kinds() {
         bench.json(&["jobs"]).as_array().unwrap().iter().map(|job| job["status"].clone()).collect();
     assert_eq!(statuses, ["PENDING", "PENDING", "SUCCESSFUL"], "newest first");
     bench.windlass(&["worker", "--queue", "a,"]).fails(2, &["the name of a queue is empty"]);
+    bench.windlass(&["worker", "-o", "json"]).fails(2, &["`worker` prints a log, so -o does not apply"]);
 }
 
 #[test]
