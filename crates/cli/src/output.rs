@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::error::Failure;
+use crate::text::{table, wrap};
 
 /// Standard output in the format of `--output`.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +25,7 @@ impl Output {
         text: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
         match self.format {
-            OutputFormat::Text => write_text(&text(object)),
+            OutputFormat::Text => write_text(&wrap::fit(&text(object), table::stdout_width())),
             OutputFormat::Json => write_json(object, Layout::Pretty),
             OutputFormat::Jsonl => write_json(object, Layout::OneLine),
         }

@@ -9,3 +9,4 @@ pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod time;
 pub(crate) mod values;
+pub(crate) mod wrap;

@@ -156,7 +156,15 @@ fn is_first(index: usize) -> bool {
 
 /// The width of the terminal, if standard output is one.
 pub(crate) fn stdout_width() -> Option<usize> {
-    let terminal = console::Term::stdout();
+    width_of(&console::Term::stdout())
+}
+
+/// The width of the terminal, if standard error is one.
+pub(crate) fn stderr_width() -> Option<usize> {
+    width_of(&console::Term::stderr())
+}
+
+fn width_of(terminal: &console::Term) -> Option<usize> {
     terminal
         .features()
         .is_attended()
