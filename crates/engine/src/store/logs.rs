@@ -2,7 +2,7 @@
 
 use crate::store::Logs;
 use windlass_db::error::Result;
-use windlass_db::{Connection, Value, all};
+use windlass_db::{Connection, Row, Value, all};
 
 /// Where a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,16 +76,7 @@ impl Logs<'_> {
                  WHERE job_id = $1 AND (attempt, line) > ($2, $3)
                  ORDER BY attempt, line LIMIT $4",
                 &[position.job_id.into(), position.attempt.into(), position.line.into(), limit.into()],
-                |row| {
-                    Ok(LogLine {
-                        job_id: position.job_id,
-                        attempt: row.integer(0)?,
-                        line: row.integer(1)?,
-                        at: row.integer(2)?,
-                        stream: row.parsed(3, LogStream::parse)?,
-                        text: row.text(4)?,
-                    })
-                },
+                |row| log_line(position.job_id, row),
             )
         })
     }
@@ -102,16 +93,7 @@ impl Logs<'_> {
                  WHERE job_id = $1 AND (attempt, line) < ($2, $3)
                  ORDER BY attempt DESC, line DESC LIMIT $4",
                 &[position.job_id.into(), position.attempt.into(), position.line.into(), limit.into()],
-                |row| {
-                    Ok(LogLine {
-                        job_id: position.job_id,
-                        attempt: row.integer(0)?,
-                        line: row.integer(1)?,
-                        at: row.integer(2)?,
-                        stream: row.parsed(3, LogStream::parse)?,
-                        text: row.text(4)?,
-                    })
-                },
+                |row| log_line(position.job_id, row),
             )?;
             lines.reverse();
             Ok(lines)
@@ -176,4 +158,16 @@ pub(super) fn append(connection: &mut dyn Connection, lines: &[&LogLine]) -> Res
         &[Value::rows(&rows)],
     )?;
     Ok(())
+}
+
+/// A line of this job: its attempt, its number, when it was read, its stream and its text.
+fn log_line(job_id: i64, row: &dyn Row) -> Result<LogLine> {
+    Ok(LogLine {
+        job_id,
+        attempt: row.integer(0)?,
+        line: row.integer(1)?,
+        at: row.integer(2)?,
+        stream: row.parsed(3, LogStream::parse)?,
+        text: row.text(4)?,
+    })
 }

@@ -208,7 +208,8 @@ pub fn notify_of_groups(store: &Store, worker_id: i64) {
     let tagless = NewTarget { name: "all".to_owned(), tags: Vec::new(), ..target.clone() };
     notifications.set_targets(worker_id, &[target, tagless]).unwrap();
     run_groups(store, worker_id);
-    let claimed = notifications.claim("all", 1_000).unwrap().expect("the failed run is told of");
+    let claimed =
+        notifications.claim("all", 1_000).unwrap().expect("there is a message about the failed run");
     notifications.details(&claimed).unwrap();
     assert!(notifications.record(&claimed, &DeliveryResult::Failed("late".to_owned())).unwrap());
     notifications.give_up_old().unwrap();
