@@ -92,6 +92,8 @@ fn undisturbed(drawn: &Drawn, workflow: &Workflow, case: &Case) -> Observed {
 fn ends(observed: &Observed) -> Vec<String> {
     let without_number = |error: &String| match error.strip_prefix("run ") {
         Some(rest) => rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).to_owned(),
+        // A job is skipped as soon as one of the jobs that it needs is broken, and that one is named.
+        None if error.starts_with("skipped: `") => "skipped".to_owned(),
         None => error.clone(),
     };
     let jobs = observed.jobs.iter().map(|(name, job)| {
