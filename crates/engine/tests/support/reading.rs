@@ -109,10 +109,10 @@ pub fn read_by_indexes(store: &Store) {
 pub fn read_to_a_bound(store: &Store) {
     store.upkeep().stats().unwrap();
     let (often, text) = (Some("often".to_owned()), "none".to_owned());
-    let param = Some(ParamFilter { name: "day".to_owned(), value: text.clone() });
+    let params = vec![ParamFilter { name: "day".to_owned(), value: text.clone() }];
     for filter in [
-        RunFilter { param: param.clone(), ..RunFilter::newest(20) },
-        RunFilter { param, workflow: often.clone(), ..RunFilter::newest(20) },
+        RunFilter { params: params.clone(), ..RunFilter::newest(20) },
+        RunFilter { params, workflow: often.clone(), ..RunFilter::newest(20) },
         RunFilter { statuses: vec![RunStatus::Successful], schedule_id: Some(9), ..RunFilter::newest(20) },
         RunFilter { tag: often.clone(), statuses: vec![RunStatus::Cancelled], ..RunFilter::newest(20) },
         RunFilter {
@@ -129,7 +129,7 @@ pub fn read_to_a_bound(store: &Store) {
         JobFilter { statuses: vec![JobStatus::Failed], error: Some(text.clone()), ..JobFilter::newest(20) },
         JobFilter { workflow: Some(text.clone()), ..JobFilter::newest(20) },
         JobFilter {
-            param: Some(ParamFilter { name: "day".to_owned(), value: text.clone() }),
+            params: vec![ParamFilter { name: "day".to_owned(), value: text.clone() }],
             created: TimeRange { from_ms: Some(1), until_ms: Some(40_000_000) },
             ..JobFilter::newest(20)
         },
