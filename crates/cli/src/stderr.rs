@@ -13,6 +13,8 @@ pub(crate) enum Talk {
     All,
     /// Warnings and errors.
     ErrorsOnly,
+    /// Nothing: what is written would get into the prompt of a shell.
+    Nothing,
 }
 
 /// Decides how much is said from now on.
@@ -29,12 +31,15 @@ pub(crate) fn talk() -> Talk {
 pub(crate) fn note(text: &str) {
     match talk() {
         Talk::All => warn(text),
-        Talk::ErrorsOnly => {}
+        Talk::ErrorsOnly | Talk::Nothing => {}
     }
 }
 
 /// Writes a warning or an error, and a newline. A write error is ignored: nobody could read a report of it.
 pub(crate) fn warn(text: &str) {
+    if talk() == Talk::Nothing {
+        return;
+    }
     let mut stderr = anstream::stderr().lock();
     let _ = writeln!(stderr, "{text}");
 }

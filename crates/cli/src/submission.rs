@@ -13,6 +13,7 @@ use windlass_engine::store::{DefinitionFile, NewRun, OnlyJobs};
 use windlass_workflow::{Report, STANDARD_INPUT, Source, SubsetError, Workflow, hash_of_stored, limits};
 
 use crate::arguments::GlobalOptions;
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};
@@ -20,7 +21,7 @@ use crate::{find, stderr};
 pub(crate) use parameters::{describe as describe_param, invalid as invalid_params, parse_pair};
 pub(crate) use standard_input::{
     STANDARD_INPUT_FORMAT_HELP, StandardInputArgs, is_standard_input, load_standard_input,
-    read_standard_input,
+    read as read_standard_input,
 };
 
 /// The longest run key, in bytes.
@@ -30,17 +31,17 @@ const MAX_RUN_KEY_BYTES: usize = 500;
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowArgs {
     /// A workflow file, TOML, YAML or JSON; the name of a registered workflow; or `-`, standard input
-    #[arg(value_name = "FILE|NAME")]
+    #[arg(value_name = "FILE|NAME", add = complete::workflow_file_or_name())]
     workflow: PathBuf,
 
     #[command(flatten)]
     standard_input: StandardInputArgs,
 
     /// A parameter of the workflow; may be given many times
-    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = parameters::parse_pair)]
+    #[arg(short, long = "param", value_name = "KEY=VALUE", add = complete::param_of_file(), value_parser = parameters::parse_pair)]
     params: Vec<(String, String)>,
 
-    /// A JSON, TOML or YAML file with parameters; -p overrides the file
+    /// A JSON, TOML or YAML file with parameters, or `-`, standard input; -p overrides it
     #[arg(long, value_name = "FILE")]
     params_file: Option<PathBuf>,
 }
@@ -63,7 +64,7 @@ pub(crate) struct SubmissionArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
     /// Run only this job, without the jobs that it needs; several with commas. Handlers are left out
-    #[arg(long, value_name = "JOB", value_delimiter = ',')]
+    #[arg(long, value_name = "JOB", add = complete::job_of_file(), value_delimiter = ',')]
     only: Vec<String>,
 
     /// With --only: also run the jobs that it needs, directly or not
@@ -177,11 +178,11 @@ impl SubmissionArgs {
 impl WorkflowArgs {
     /// Reads the workflow from standard input, the file, or else the registered workflow of that name.
     pub(crate) fn read(&self, global: &GlobalOptions) -> Result<ReadWorkflow, Failure> {
+        self.check_standard_input()?;
         if is_standard_input(&self.workflow) {
             let (workflow, _source) = self.standard_input.load().map_err(|error| error.failure())?;
             return Ok(ReadWorkflow { workflow, dir: Some(folder_of(Path::new("."))?), file: None });
         }
-        self.standard_input.refuse()?;
         if self.workflow.exists() {
             let (workflow, source) =
                 load_with_source(&self.workflow, PathOrigin::Named).map_err(|error| error.failure())?;
@@ -193,7 +194,25 @@ impl WorkflowArgs {
 
     /// The values of the workflow's parameters.
     pub(crate) fn bind(&self, workflow: &Workflow) -> Result<Map<String, Json>, Failure> {
-        parameters::bind(workflow, &self.params, self.params_file.as_deref())
+        let from_file = match &self.params_file {
+            Some(path) if is_standard_input(path) => self.standard_input.load_params()?,
+            Some(path) => parameters::read_file(path)?,
+            None => Map::new(),
+        };
+        parameters::bind(workflow, &self.params, from_file)
+    }
+
+    /// Standard input is one thing, and `--format` is for it.
+    fn check_standard_input(&self) -> Result<(), Failure> {
+        let params_are_there = self.params_file.as_deref().is_some_and(is_standard_input);
+        match (is_standard_input(&self.workflow), params_are_there) {
+            (true, true) => Err(Failure::usage(
+                "standard input can't be the workflow and the parameters at once",
+                "name a file for one of them",
+            )),
+            (true, false) | (false, true) => Ok(()),
+            (false, false) => self.standard_input.refuse(),
+        }
     }
 
     fn registered(&self, global: &GlobalOptions) -> Result<ReadWorkflow, Failure> {

@@ -31,7 +31,7 @@ pub use accepted::{EnqueuedView, SignalView};
 pub use artifact::ArtifactView;
 pub use changed::{
     CancelledJob, CancelledRun, ChangedJob, ChangedQueue, ChangedSchedule, ChangedWorkflow, DeletedJob,
-    RetriedJobs, RetriedRun,
+    DeletedJobs, RetriedJobPreview, RetriedJobs, RetriedRun, RetryPreviewView,
 };
 pub use database::{
     BackupView, CheckView, CopiedView, MigratedView, ProblemView, PrunedView, RestoredView, VacuumedView,

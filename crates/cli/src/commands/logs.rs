@@ -12,6 +12,7 @@ use windlass_engine::store::Job;
 use windlass_system::wake_ups::WakeUps;
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob, parse_since};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find::{self, FoundRunOrJob};
@@ -26,11 +27,11 @@ use selection::LineSelection;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogsArgs {
     /// A run (3, latest, nightly), a job of a run (3/build), or a job by its id (j42)
-    #[arg(value_name = "RUN|JOB", default_value = "latest")]
+    #[arg(value_name = "RUN|JOB", add = complete::run_or_job(), default_value = "latest")]
     address: RunOrJob,
 
     /// Only this job of the run, by its name
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = complete::job_of_run("address"))]
     job: Option<String>,
 
     /// Show new lines as they are written, until the run or job ends

@@ -59,7 +59,7 @@ impl Display {
     pub(crate) fn new(format: OutputFormat, talk: Talk, began_ms: i64, name_columns: usize) -> Display {
         let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
         let form = match talk {
-            Talk::ErrorsOnly => Form::Silent,
+            Talk::ErrorsOnly | Talk::Nothing => Form::Silent,
             Talk::All if is_dumb || !console::Term::stderr().features().is_attended() => Form::Plain,
             Talk::All => Form::Live,
         };

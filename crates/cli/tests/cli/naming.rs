@@ -190,6 +190,10 @@ fn lists_have_the_same_filters() {
     assert_eq!(ids("runs", &["--status", "failed", "--status", "successful"]), [3, 2, 1]);
     assert_eq!(ids("runs", &["--status", "failed,cancelled"]), [2]);
     assert_eq!(ids("runs", &["--workflow", "good", "-p", "day=2026-11-21"]), [3]);
+    assert_eq!(ids("runs", &["-p", "day=2026-11-21", "-p", "count=3"]), [3]);
+    assert_eq!(ids("runs", &["-p", "day=2026-11-21", "-p", "count=4"]), [0; 0]);
+    assert_eq!(ids("jobs", &["-p", "day=2026-11-21", "--param", "count=3", "--kind", "shell"]), [3, 3]);
+    assert_eq!(ids("jobs", &["--kind", "http"]), [0; 0]);
     assert_eq!(ids("runs", &["--since", "1h", "-n", "2"]), [3, 2]);
     assert_eq!(ids("runs", &["--since", "2000-01-01"]), [3, 2, 1]);
     assert_eq!(ids("runs", &["--since", "2100-01-01"]), [0; 0]);

@@ -8,12 +8,12 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
 use windlass_views::{
     AppliedView, ArtifactView, BackfillView, BackupView, CancelledJob, CancelledRun, ChangedQueue,
-    ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DeletedJob, DoctorView,
-    EnqueuedView, ErrorView, FormattedFile, ImportView, InspectedJob, InspectedRun, InspectedSchedule,
-    JobView, LogView, MigratedView, NotifyView, OccurrenceView, PlanView, PrunedView, QueueView,
-    RegistrationView, RestoredView, RetriedJobs, RetriedRun, RunView, ScheduleView, SignalView, StatsView,
-    SubmittedView, TestedCase, TriedTarget, VacuumedView, ValidatedFile, VersionView, WhyRunView, WhyView,
-    WrittenFile, make_exact, schema_generator,
+    ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DeletedJob, DeletedJobs,
+    DoctorView, EnqueuedView, ErrorView, FormattedFile, ImportView, InspectedJob, InspectedRun,
+    InspectedSchedule, JobView, LogView, MigratedView, NotifyView, OccurrenceView, PlanView, PrunedView,
+    QueueView, RegistrationView, RestoredView, RetriedJobs, RetriedRun, RetryPreviewView, RunView,
+    ScheduleView, SignalView, StatsView, SubmittedView, TestedCase, TriedTarget, VacuumedView, ValidatedFile,
+    VersionView, WhyRunView, WhyView, WrittenFile, make_exact, schema_generator,
 };
 
 /// The verbs that print no JSON, and what they print.
@@ -62,7 +62,7 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("db prune", vec![object::<PrunedView>()]),
         ("db restore", vec![object::<RestoredView>()]),
         ("db vacuum", vec![object::<VacuumedView>()]),
-        ("delete", vec![list::<DeletedJob>()]),
+        ("delete", vec![list::<DeletedJob>(), object::<DeletedJobs>()]),
         ("doctor", vec![object::<DoctorView>()]),
         ("enqueue", vec![object::<EnqueuedView>(), list::<EnqueuedView>()]),
         ("error", vec![object::<ErrorView>()]),
@@ -91,6 +91,7 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
                 object::<RetriedRun>(),
                 object::<JobView>(),
                 object::<RetriedJobs>(),
+                object::<RetryPreviewView>(),
             ],
         ),
         ("run", vec![object::<InspectedRun>(), object::<SubmittedView>(), object::<PlanView>()]),
