@@ -1,6 +1,7 @@
 //! The ids of the runs and jobs that were accepted in a range of time.
 
 use crate::store::page::IdRange;
+use crate::store::round_trip::{PlainQuery, rows_of_each};
 use windlass_db::error::Result;
 use windlass_db::{Connection, one};
 
@@ -24,6 +25,15 @@ pub(in crate::store) enum ListedTable {
     Jobs,
 }
 
+impl ListedTable {
+    fn name(self) -> &'static str {
+        match self {
+            ListedTable::Runs => "runs",
+            ListedTable::Jobs => "jobs",
+        }
+    }
+}
+
 /// A range of ids with all rows that were accepted in this time, and a few more.
 pub(in crate::store) fn ids_accepted_in(
     connection: &mut dyn Connection,
@@ -45,28 +55,33 @@ pub(in crate::store) fn ids_accepted_in(
 /// down, a step is made if the row there was accepted earlier. An index by time would slow each submission down, and would
 /// not give the rows in the order of ids.
 fn first_id_at(connection: &mut dyn Connection, table: ListedTable, at_ms: i64) -> Result<i64> {
-    let table = match table {
-        ListedTable::Runs => "runs",
-        ListedTable::Jobs => "jobs",
-    };
-    one(
-        connection,
-        "WITH RECURSIVE steps (reached, step) AS (
-             SELECT coalesce(CASE CAST($2 AS TEXT) WHEN 'runs' THEN (SELECT min(id) FROM runs)
-                                                   ELSE (SELECT min(id) FROM jobs) END, 0) - 1,
-                    4611686018427387904
-             UNION ALL
-             SELECT CASE WHEN CASE CAST($2 AS TEXT)
-                              WHEN 'runs' THEN (SELECT created_at FROM runs WHERE id >= reached + step
-                                                ORDER BY id LIMIT 1)
-                              ELSE (SELECT created_at FROM jobs WHERE id >= reached + step ORDER BY id LIMIT 1)
-                              END < $1
-                         THEN reached + step ELSE reached END,
-                    step / 2
-             FROM steps WHERE step > 0
-         )
-         SELECT max(reached) + 1 FROM steps",
-        &[at_ms.into(), table.into()],
-        |row| row.integer(0),
-    )
+    let parameters = [at_ms.into(), table.name().into()];
+    one(connection, FIRST_ID_AT, &parameters, |row| row.integer(0))
 }
+
+/// The same for several instants, in their order.
+pub(in crate::store) fn first_ids_at(
+    connection: &mut dyn Connection,
+    table: ListedTable,
+    at_ms: &[i64],
+) -> Result<Vec<i64>> {
+    let asked: Vec<PlainQuery<'_>> =
+        at_ms.iter().map(|at_ms| (FIRST_ID_AT, vec![(*at_ms).into(), table.name().into()])).collect();
+    Ok(rows_of_each(connection, &asked, |row| row.integer(0))?.into_iter().flatten().collect())
+}
+
+const FIRST_ID_AT: &str = "WITH RECURSIVE steps (reached, step) AS (
+         SELECT coalesce(CASE CAST($2 AS TEXT) WHEN 'runs' THEN (SELECT min(id) FROM runs)
+                                               ELSE (SELECT min(id) FROM jobs) END, 0) - 1,
+                4611686018427387904
+         UNION ALL
+         SELECT CASE WHEN CASE CAST($2 AS TEXT)
+                          WHEN 'runs' THEN (SELECT created_at FROM runs WHERE id >= reached + step
+                                            ORDER BY id LIMIT 1)
+                          ELSE (SELECT created_at FROM jobs WHERE id >= reached + step ORDER BY id LIMIT 1)
+                          END < $1
+                     THEN reached + step ELSE reached END,
+                step / 2
+         FROM steps WHERE step > 0
+     )
+     SELECT max(reached) + 1 FROM steps";
