@@ -98,6 +98,18 @@ impl Failure {
         Failure::File { message, help }
     }
 
+    /// A file that does not exist, beside one with a similar name.
+    pub(crate) fn not_found_file(path: &Path, similar: &Path) -> Failure {
+        Failure::File {
+            message: format!(
+                "the file {} does not exist; did you mean {}?",
+                path.display(),
+                similar.display()
+            ),
+            help: "check the spelling and the current folder".to_owned(),
+        }
+    }
+
     /// A failure of writing to standard output.
     pub(crate) fn from_output(error: &io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::sync::OnceLock;
 
+use crate::text::{table, wrap};
+
 /// How much is said. `--quiet` sets it once.
 static TALK: OnceLock<Talk> = OnceLock::new();
 
@@ -35,11 +37,13 @@ pub(crate) fn note(text: &str) {
     }
 }
 
-/// Writes a warning or an error, and a newline. A write error is ignored: nobody could read a report of it.
+/// Writes a warning or an error, and a newline. A narrow terminal gets lines that are broken between words. A write error is
+/// ignored: nobody could read a report of it.
 pub(crate) fn warn(text: &str) {
     if talk() == Talk::Nothing {
         return;
     }
+    let text = wrap::fit(text, table::stderr_width());
     let mut stderr = anstream::stderr().lock();
     let _ = writeln!(stderr, "{text}");
 }

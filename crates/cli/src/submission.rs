@@ -17,6 +17,7 @@ use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};
+use crate::workflow_files::is_workflow_file;
 use crate::{find, stderr};
 pub(crate) use parameters::{describe as describe_param, invalid as invalid_params, parse_pair};
 pub(crate) use standard_input::{
@@ -26,6 +27,8 @@ pub(crate) use standard_input::{
 
 /// The longest run key, in bytes.
 const MAX_RUN_KEY_BYTES: usize = 500;
+/// How many entries of a folder are compared with a mistyped name.
+const FOLDER_ENTRIES_MAX: usize = 1_000;
 
 /// A workflow and its parameters.
 #[derive(Debug, Args)]
@@ -218,10 +221,14 @@ impl WorkflowArgs {
     fn registered(&self, global: &GlobalOptions) -> Result<ReadWorkflow, Failure> {
         let name = self.workflow.to_string_lossy();
         let is_path = looks_like_a_file(&self.workflow);
-        let no_file = || Failure::unreadable(&self.workflow, &io::ErrorKind::NotFound.into());
+        let no_file = || match similar_file(&self.workflow) {
+            Some(similar) => Failure::not_found_file(&self.workflow, &similar),
+            None => Failure::unreadable(&self.workflow, &io::ErrorKind::NotFound.into()),
+        };
         let database = match Database::if_exists(global) {
             Ok(Some(database)) => database,
             Ok(None) | Err(_) if is_path => return Err(no_file()),
+            Ok(None) if similar_file(&self.workflow).is_some() => return Err(no_file()),
             Ok(None) => {
                 return Err(Failure::not_found(
                     format!("there is no file `{name}`, and no database with registered workflows"),
@@ -239,11 +246,32 @@ impl WorkflowArgs {
             }
             None if is_path => Err(no_file()),
             None => {
+                let registered = database.ask(|store| store.registrations().list())?;
+                let names = registered.iter().map(|registration| registration.name.as_str());
+                if find::nearest_name(&name, names).is_none() && similar_file(&self.workflow).is_some() {
+                    return Err(no_file());
+                }
                 let reason = "there is no such file, and no workflow is registered under the name";
                 Err(find::no_workflow(&database, &name, reason)?)
             }
         }
     }
+}
+
+/// The workflow file beside a file that is not there, with the most similar name, or with the same one and an ending.
+fn similar_file(missing: &Path) -> Option<PathBuf> {
+    let folder = missing.parent()?;
+    let name = missing.file_name()?.to_str()?;
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let found = here.read_dir().ok()?.take(FOLDER_ENTRIES_MAX).flatten().map(|entry| entry.path());
+    let names: Vec<String> = found
+        .filter(|path| is_workflow_file(path))
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .collect();
+    let stem = |file: &&String| Path::new(file.as_str()).file_stem().is_some_and(|stem| stem == name);
+    let with_ending = names.iter().find(stem).map(String::as_str);
+    let similar = with_ending.or_else(|| find::nearest_name(name, names.iter().map(String::as_str)))?;
+    Some(folder.join(similar))
 }
 
 /// The file from which a workflow was read. A pipe is no file, and neither is one whose path is not UTF-8.

@@ -111,7 +111,7 @@ impl Run {
         let sql = format!("SELECT name, status FROM jobs WHERE run_id = {} AND group_id IS NULL", self.id);
         let foreseen = |name: &String| preview.iter().any(|job| job.name == *name);
         for (name, status) in
-            self.bench.raw().rows(&sql, |row| (row.get::<_, String>(0), row.get::<_, String>(1)))
+            self.bench.raw().rows(&sql, |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
         {
             let is_ready = ["BLOCKED", "PENDING", "SCHEDULED", "WAITING"].contains(&status.as_str());
             let is_possible = is_ready == foreseen(&name) || (status == "SKIPPED" && foreseen(&name));

@@ -8,7 +8,7 @@ use crate::complete;
 use crate::error::Failure;
 use crate::output;
 
-/// Print the script that completes verbs, options, runs, jobs and names in a shell
+/// Print the script for completion in a shell: verbs, runs, names
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {

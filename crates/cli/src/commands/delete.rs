@@ -64,7 +64,10 @@ fn delete_all(global: &GlobalOptions, database: &Database, args: &DeadLetterArgs
             deleted
         }
         (_, false) => {
-            stderr::note(&format!("{jobs} would be deleted ({description}); --yes deletes them"));
+            stderr::note(&format!(
+                "{jobs} would be deleted ({description}); --yes deletes {}",
+                if matching == 1 { "it" } else { "them" }
+            ));
             0
         }
     };

@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn the_end_of_a_help_text_fits_a_narrow_terminal() {
         let text = "Examples:\n  windlass a b c   # what it does\n\nOne two\nthree four five.\n";
-        let narrow = "Examples:\n  windlass a b c\n      # what it does\n\nOne two three\nfour five.\n";
+        let narrow = "Examples:\n  windlass a b c\n      # what it does\n\nOne two three four\nfive.\n";
         assert_eq!(refit(text, Some(20)), narrow);
         assert_eq!(refit(text, Some(80)), text.replace("two\nthree", "two three"));
         assert_eq!(refit(text, None), text);

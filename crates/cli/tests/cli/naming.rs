@@ -204,3 +204,24 @@ fn lists_have_the_same_filters() {
     bench.windlass(&["runs", "--since", "soon"]).fails(2, &["10m or 2h", "today"]);
     bench.windlass(&["jobs", "-p", "day"]).fails(2, &["NAME=VALUE"]);
 }
+
+#[test]
+fn what_is_missing_or_mistyped_has_a_next_step() {
+    let bench = bench_with_three_runs();
+    let missing = "`latest` is the newest run";
+    for verb in ["retry", "rerun", "cancel"] {
+        bench.windlass(&[verb]).fails(2, &["<RUN", missing]);
+    }
+    bench
+        .windlass(&["run", "godo.toml"])
+        .fails(2, &["the file godo.toml does not exist; did you mean good.toml?"]);
+    bench.windlass(&["run", "bad"]).fails(2, &["the file bad does not exist; did you mean bad.toml?"]);
+    bench.windlass(&["run", "unlike"]).fails(5, &["no workflow is registered under the name `unlike`"]);
+    bench
+        .windlass(&["schedule", "next", "good.toml"])
+        .fails(2, &["`good.toml` is a file", "apply good.toml"]);
+    bench
+        .windlass(&["logs", "2/load", "--attempt", "9"])
+        .fails(5, &["had 1 attempt, and no attempt 9", "inspect j"]);
+    bench.windlass(&["db", "prune"]).fails(2, &["--older-than <DURATION>|--keep <N>"]);
+}

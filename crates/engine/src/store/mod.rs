@@ -109,7 +109,7 @@ pub use runs::failures::{FAILURES_MAX, FailedJob, FailureGroup, Failures, first_
 pub use runs::focus::{FocusedJob, KeyHolder};
 pub use runs::histogram::{HistogramPart, PARTS_MAX};
 pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy};
-pub(crate) use runs::list::{RUN_COMPARISONS, RUN_FILTER, RUN_SUMMARY};
+pub(crate) use runs::list::{RUN_COMPARISONS, RUN_SUMMARY};
 pub(crate) use runs::retry::AS_BEFORE_ITS_FIRST_ATTEMPT;
 pub use runs::retry::RetrySelection;
 pub use runs::retry_with::{Continued, NextDefinition, RetryPreview};

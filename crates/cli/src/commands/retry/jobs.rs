@@ -34,8 +34,9 @@ pub(super) fn retry_all(global: &GlobalOptions, args: &DeadLetterArgs) -> Result
         retried
     } else {
         stderr::note(&format!(
-            "{} would run again ({description}); --yes retries them",
-            number_of_jobs(matching)
+            "{} would run again ({description}); --yes retries {}",
+            number_of_jobs(matching),
+            if matching == 1 { "it" } else { "them" }
         ));
         0
     };

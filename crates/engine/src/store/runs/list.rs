@@ -150,25 +150,17 @@ pub(crate) const RUN_SUMMARY: Fragment = Fragment {
 };
 
 /// The conditions of a [`RunFilter`] that are compared run by run, with parameters 4 to 11.
-macro_rules! comparisons {
-    () => {
-        "(CAST($4 AS {integer}) IS NULL OR created_at >= $4)
+pub(crate) const RUN_COMPARISONS: Fragment = Fragment {
+    name: "run_comparisons",
+    sql: "(CAST($4 AS {integer}) IS NULL OR created_at >= $4)
           AND (CAST($5 AS {integer}) IS NULL OR created_at < $5)
           AND (CAST($6 AS {integer}) IS NULL OR started_at >= $6)
           AND (CAST($7 AS {integer}) IS NULL OR started_at < $7)
           AND (CAST($8 AS TEXT) IS NULL OR coalesce(source, 'submission') = $8)
           AND (CAST($9 AS {integer}) IS NULL OR schedule_id = $9)
           AND (CAST($10 AS TEXT) IS NULL
-               OR (SELECT count(*) FROM {texts $10} AS wanted WHERE replace(params, wanted.value, '') <> params) = $11)"
-    };
-}
-
-/// The range of ids and the conditions of a [`RunFilter`] that are compared run by run, with parameters 1 to 11.
-pub(crate) const RUN_FILTER: Fragment =
-    Fragment { name: "run_filter", sql: concat!("id >= $1 AND id < $2 AND ", comparisons!()) };
-
-/// The same without the range, for runs that are found in another table by the range.
-pub(crate) const RUN_COMPARISONS: Fragment = Fragment { name: "run_comparisons", sql: comparisons!() };
+               OR (SELECT count(*) FROM {texts $10} AS wanted WHERE replace(params, wanted.value, '') <> params) = $11)",
+};
 
 impl<'f> AccessPath<'f> {
     fn of_status(status: RunStatus) -> AccessPath<'f> {
@@ -200,22 +192,22 @@ impl<'f> AccessPath<'f> {
     fn page_sql(&self) -> &'static str {
         match self {
             AccessPath::Id => "SELECT {run_summary} FROM runs
-                 WHERE parent_job_id IS NULL AND {run_filter} ORDER BY id DESC LIMIT $3",
+                 WHERE parent_job_id IS NULL AND id >= $1 AND id < $2 AND {run_comparisons} ORDER BY id DESC LIMIT $3",
             AccessPath::Status(_) => "SELECT {run_summary} FROM runs
-                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = $12 AND {run_filter} ORDER BY id DESC LIMIT $3",
+                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = $12 AND id >= $1 AND id < $2 AND {run_comparisons} ORDER BY id DESC LIMIT $3",
             AccessPath::WorkflowAndStatus(..) => {
                 "SELECT {run_summary} FROM runs
-                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND workflow = $13 AND status = $12 AND {run_filter} ORDER BY id DESC LIMIT $3"
+                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND workflow = $13 AND status = $12 AND id >= $1 AND id < $2 AND {run_comparisons} ORDER BY id DESC LIMIT $3"
             }
             AccessPath::Unfinished(_) => "SELECT {run_summary} FROM runs
-                 WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND status = $12 AND {run_filter} ORDER BY id DESC LIMIT $3",
+                 WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND status = $12 AND id >= $1 AND id < $2 AND {run_comparisons} ORDER BY id DESC LIMIT $3",
             AccessPath::WorkflowAndUnfinished(..) => {
                 "SELECT {run_summary} FROM runs
-                 WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND workflow = $13 AND status = $12 AND {run_filter} ORDER BY id DESC LIMIT $3"
+                 WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND workflow = $13 AND status = $12 AND id >= $1 AND id < $2 AND {run_comparisons} ORDER BY id DESC LIMIT $3"
             }
             AccessPath::RunKey(..) => {
                 "SELECT {run_summary} FROM runs
-                 WHERE run_key = $12 AND {run_filter}
+                 WHERE run_key = $12 AND id >= $1 AND id < $2 AND {run_comparisons}
                    AND (CAST($13 AS TEXT) IS NULL
                         OR EXISTS (SELECT 1 FROM run_tags WHERE tag = $13 AND run_id = runs.id))
                  ORDER BY id DESC LIMIT $3"
@@ -233,7 +225,7 @@ impl<'f> AccessPath<'f> {
                  JOIN runs ON {by runs.id = found.found_id} ORDER BY id DESC LIMIT $3"
             }
             AccessPath::Children(..) => "SELECT {run_summary} FROM runs
-                 WHERE parent_job_id IS NOT NULL AND {run_filter}
+                 WHERE parent_job_id IS NOT NULL AND id >= $1 AND id < $2 AND {run_comparisons}
                    AND (CAST($12 AS TEXT) IS NULL OR workflow = $12) AND (CAST($13 AS TEXT) IS NULL OR status = $13)
                  ORDER BY id DESC LIMIT $3",
         }
