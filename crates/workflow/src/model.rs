@@ -173,6 +173,8 @@ pub enum Rule {
     Cron(String),
     /// At a fixed interval in milliseconds. Changes of the clock have no effect.
     EveryMs(i64),
+    /// Once, at this instant, in milliseconds since the Unix epoch.
+    AtMs(i64),
 }
 
 /// What happens at an occurrence while an earlier run of the schedule is not over.

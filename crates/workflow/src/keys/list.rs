@@ -127,7 +127,9 @@ pub(super) const SCHEDULE: &[Key] = &[
         "expression",
     ]),
     Key::new("every", &[Duration], "the interval").elsewhere(&["interval"]),
-    Key::new("timezone", &[Text], "the zone whose clock `cron` reads")
+    Key::new("at", &[Instant, Text], "the instant of a schedule that occurs once")
+        .elsewhere(&["once", "runat", "runonce"]),
+    Key::new("timezone", &[Text], "the zone whose clock `cron` and `at` read")
         .default("UTC")
         .elsewhere(&["tz", "zone"]),
     Key::new("overlap", &[Word], "what happens at an occurrence while an earlier run is unfinished")
