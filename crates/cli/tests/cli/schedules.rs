@@ -69,8 +69,8 @@ fn a_schedule_with_one_instant_is_added_and_shown() {
         .windlass(&["schedule", "show", "nightly/once"])
         .code(0)
         .says(&["once, at 2031-03-30T12:00:00+02:00"]);
-    add(&["--at", "noon"]).code(2).says(&["--at", "write a day like"]);
-    add(&["--at", "2031-03-30", "--start", "2031-01-01"]).code(2).says(&["cannot be used with"]);
+    add(&["--at", "noon"]).code(2).tells(&["--at", "write a day like"]);
+    add(&["--at", "2031-03-30", "--start", "2031-01-01"]).code(2).tells(&["cannot be used with"]);
 }
 
 #[test]

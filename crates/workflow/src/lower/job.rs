@@ -65,7 +65,7 @@ struct JobTable<'t, 's> {
     success_if: Option<Expression>,
     skip_if: Option<Expression>,
     repeat: Option<Box<Repetition>>,
-    set_variables: Option<Box<BTreeMap<String, Expression>>>,
+    set_variables: BTreeMap<String, Expression>,
     deadline_ms: Option<i64>,
     /// Where `retry` has an `if` of its own.
     retry_condition: Option<Span>,
@@ -203,7 +203,7 @@ fn complete<'t, 's>(
         success_if: table.success_if,
         skip_if: table.skip_if,
         repeat: table.repeat,
-        set_variables: table.set_variables,
+        set_variables: (!table.set_variables.is_empty()).then(|| Box::new(table.set_variables)),
         secrets: Vec::new(),
         timeout_ms: settings.timeout_ms.or(defaults.timeout_ms),
         queue: settings.queue.or(defaults.queue).unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),

@@ -14,10 +14,11 @@ pub(super) fn read<'t>(
     entry: &'t Entry<'_>,
     templates: &mut Templates<'t>,
     findings: &mut Findings,
-) -> Option<Box<BTreeMap<String, Expression>>> {
+) -> BTreeMap<String, Expression> {
     let mut expressions = BTreeMap::new();
     let expected = "a table of names and expressions, like { cursor = \"output.last_id\" }";
-    for variable in expect::table(entry, limits::SET_VARIABLES, expected, findings)? {
+    let entries = expect::table(entry, limits::SET_VARIABLES, expected, findings);
+    for variable in entries.unwrap_or_default() {
         if !names::check_key(variable, NameKind::Variable, findings) {
             continue;
         }
@@ -25,5 +26,5 @@ pub(super) fn read<'t>(
             expressions.insert(variable.key.to_string(), expression);
         }
     }
-    (!expressions.is_empty()).then(|| Box::new(expressions))
+    expressions
 }

@@ -37,7 +37,7 @@ pub(super) struct AddArgs {
     workflow: Option<String>,
 
     /// A cron expression with five or six fields, or a shortcut such as @daily
-    #[arg(long, value_name = "EXPRESSION", group = "rule")]
+    #[arg(long, value_name = "CRON", group = "rule")]
     cron: Option<String>,
 
     /// A fixed interval instead of a cron expression, for example 90s
@@ -45,7 +45,7 @@ pub(super) struct AddArgs {
     every: Option<Duration>,
 
     /// One instant instead of a cron expression, for example 2026-11-21T02:30
-    #[arg(long, value_name = "INSTANT", group = "rule", conflicts_with_all = ["start", "end"])]
+    #[arg(long, value_name = "AT", group = "rule", conflicts_with_all = ["start", "end"])]
     at: Option<String>,
 
     /// The time zone of the cron expression and of instants
