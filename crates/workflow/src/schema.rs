@@ -68,6 +68,7 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
         | Table::Workspace
         | Table::Retry
         | Table::Concurrency
+        | Table::RunConcurrency
         | Table::Sleep => None,
     }
 }

@@ -114,6 +114,7 @@ fn the_words_of_the_list_are_those_of_the_parser() {
         (r#"{"jobs": {"a": {"run": "x", "priority": "?"}}}"#, "priority"),
         (r#"{"jobs": {"a": {"run": "x", "on_interrupt": 1}}}"#, "on_interrupt"),
         (r#"{"jobs": {"a": {"run": "x", "concurrency": {"key": "k", "on_full": 1}}}}"#, "on_full"),
+        (r#"{"jobs": {"a": {"run": "x"}}, "concurrency": {"on_full": 1}}"#, "on_full"),
         (r#"{"jobs": {"a": {"run": "x", "output": 1}}}"#, "output"),
         (r#"{"jobs": {"a": {"http": {"url": "http://a", "method": 1}}}}"#, "method"),
         (r#"{"jobs": {"a": {"run": "x"}}, "workspace": {"keep": 1}}"#, "keep"),

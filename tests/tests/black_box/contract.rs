@@ -32,6 +32,8 @@ const RUN_KEYS: [&str; 23] = [
     "status",
     "outcome",
     "stop_reason",
+    "waits_for",
+    "concurrency_key",
     "params",
     "run_key",
     "tags",

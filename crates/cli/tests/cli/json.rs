@@ -10,6 +10,8 @@ const RUN: [&str; 19] = [
     "status",
     "outcome",
     "stop_reason",
+    "waits_for",
+    "concurrency_key",
     "params",
     "run_key",
     "tags",

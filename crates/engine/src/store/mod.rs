@@ -83,7 +83,7 @@ pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};
 pub use jobs::rounds::Rounds;
-pub use jobs::why::{Reason, Why};
+pub use jobs::why::{Reason, RunSlot, Why};
 pub use logs::{LogLine, LogPosition, LogStream};
 pub use notifications::deliver::{
     ClaimedNotification, DELIVERY_ATTEMPTS_MAX, DeliveryResult, LateSchedule, MessageDetails, RunDetails,
