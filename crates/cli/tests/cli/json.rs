@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{BAD, Bench, GOOD};
 
-const RUN: [&str; 19] = [
+const RUN: [&str; 21] = [
     "run_id",
     "workflow",
     "status",
