@@ -46,6 +46,7 @@ pub static TABLES: Tables = Tables {
         "notification_targets",
         "notification_filters",
         "notifications",
+        "variables",
         "job_stats",
         "dead_letters",
         "runs_readable",

@@ -35,6 +35,7 @@ pub(crate) mod stats;
 pub(crate) mod submit;
 pub(crate) mod test;
 pub(crate) mod validate;
+pub(crate) mod variable;
 pub(crate) mod watch;
 pub(crate) mod why;
 pub(crate) mod worker;
