@@ -1,1 +1,4 @@
-//! The pages: functions from views to HTML.
+//! The pages, as functions from data to HTML.
+
+pub mod assets;
+pub mod url;
