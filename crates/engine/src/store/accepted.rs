@@ -1,6 +1,7 @@
 //! The ids of the runs and jobs that were accepted in a range of time.
 
 use crate::store::page::IdRange;
+use crate::store::round_trip::{PlainQuery, rows_of_each};
 use windlass_db::error::Result;
 use windlass_db::{Connection, one};
 
@@ -44,7 +45,22 @@ pub(in crate::store) fn ids_accepted_in(
 /// The id of the first row that was accepted at an instant or later, found by binary search. An index by time would slow
 /// each submission down, and would not give the rows in the order of ids.
 fn first_id_at(connection: &mut dyn Connection, table: ListedTable, at_ms: i64) -> Result<i64> {
-    let sql = match table {
+    one(connection, first_id_sql(table), &[at_ms.into()], |row| row.integer(0))
+}
+
+/// The same for several instants, in their order.
+pub(in crate::store) fn first_ids_at(
+    connection: &mut dyn Connection,
+    table: ListedTable,
+    at_ms: &[i64],
+) -> Result<Vec<i64>> {
+    let asked: Vec<PlainQuery<'_>> =
+        at_ms.iter().map(|at_ms| (first_id_sql(table), vec![(*at_ms).into()])).collect();
+    Ok(rows_of_each(connection, &asked, |row| row.integer(0))?.into_iter().flatten().collect())
+}
+
+fn first_id_sql(table: ListedTable) -> &'static str {
+    match table {
         ListedTable::Runs => {
             "WITH RECURSIVE halves (low, high) AS (
                  SELECT coalesce((SELECT min(id) FROM runs), 0), coalesce((SELECT max(id) FROM runs), 0) + 1
@@ -69,6 +85,5 @@ fn first_id_at(connection: &mut dyn Connection, table: ListedTable, at_ms: i64) 
              )
              SELECT min(high) FROM halves"
         }
-    };
-    one(connection, sql, &[at_ms.into()], |row| row.integer(0))
+    }
 }

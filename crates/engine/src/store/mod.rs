@@ -84,6 +84,8 @@ pub use jobs::dead_letters::{
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};
+pub(crate) use jobs::of_run::{IN_WINDOW, JOB_OF_RUN};
+pub use jobs::of_run::{JobOfRun, JobOrder, JobWindow, JobsOfRun, WINDOW_MAX};
 pub use jobs::rounds::Rounds;
 pub use jobs::why::{Reason, Why};
 pub use logs::{LogLine, LogPosition, LogStream};
@@ -105,6 +107,9 @@ pub use restore::Restored;
 pub(crate) use runs::RUN_COLUMNS;
 pub use runs::children::ChildRun;
 pub use runs::definitions::{DefinitionFile, DefinitionOrigin, DefinitionVerb, OnlyJobs, RunDefinition};
+pub use runs::failures::{FAILURES_MAX, FailedJob, FailureGroup, Failures, first_line};
+pub use runs::focus::{FocusedJob, KeyHolder};
+pub use runs::histogram::{HistogramPart, PARTS_MAX};
 pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy};
 pub(crate) use runs::list::{RUN_COMPARISONS, RUN_FILTER, RUN_SUMMARY};
 pub(crate) use runs::retry::AS_BEFORE_ITS_FIRST_ATTEMPT;

@@ -1,13 +1,13 @@
 //! Everything that people's lists and reports read, for the tests of its plans.
 
 use windlass_engine::store::{
-    Cursor, DeadLetterCursor, DeadLetters, JobFilter, LogPosition, ParamFilter, RunFilter, StartedBy,
-    TimeRange,
+    Cursor, DeadLetterCursor, DeadLetters, JobFilter, JobOrder, JobWindow, LogPosition, ParamFilter,
+    RunFilter, StartedBy, TimeRange,
 };
 use windlass_engine::{JobStatus, RunStatus, Store};
 
 /// Rows as of a database that was used for long: finished runs and jobs, and a few that are not.
-pub const FILL: [&str; 7] = [
+pub const FILL: [&str; 8] = [
     "INSERT INTO runs (workflow, status, params, run_key, created_at, started_at, finished_at)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 60000)
      SELECT CASE n % 1000 WHEN 7 THEN 'rare' ELSE 'often' END,
@@ -34,6 +34,9 @@ pub const FILL: [&str; 7] = [
     "INSERT INTO job_dependencies (parent_id, child_id)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
      SELECT n * 20, (n + 1) * 20 FROM numbers",
+    "INSERT INTO job_attempts (job_id, attempt, outcome, finished_at)
+     WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+     SELECT n * 20, 1, 'failed', n * 500 FROM numbers",
 ];
 
 /// Filters of runs that indexes answer.
@@ -88,6 +91,7 @@ pub fn read_by_indexes(store: &Store) {
     for filter in indexed_jobs() {
         store.jobs().list_full(&filter).unwrap();
     }
+    read_for_pages(store);
     store.upkeep().health().unwrap();
     store.logs().after(LogPosition { job_id: 100, attempt: 1, line: 3 }, 5).unwrap();
     store.logs().last(100, 1, 5).unwrap();
@@ -105,9 +109,28 @@ pub fn read_by_indexes(store: &Store) {
     assert_eq!(store.logs().before(LogPosition { job_id: 100, attempt: 1, line: 3 }, 2).unwrap().len(), 2);
 }
 
+/// What pages about runs read for a page of rows.
+fn read_for_pages(store: &Store) {
+    let ids: Vec<i64> = (500..520).chain([60_001, 60_002]).collect();
+    store.runs().focused_jobs(&ids).unwrap();
+    store.runs().job_counts_of_small(&ids).unwrap();
+    store.runs().failures_since(59_000_000).unwrap();
+    store.runs().usual_durations(&["often", "rare", "none"]).unwrap();
+    store.runs().last_successful_before("often", 30_000).unwrap();
+    store.jobs().attempts_of_each(&[100, 120]).unwrap();
+    for order in [JobOrder::Definition, JobOrder::Attention] {
+        let window = JobWindow { statuses: vec![], name: None, order, offset: 0, limit: 100 };
+        assert_eq!(store.jobs().window(500, &window).unwrap().rows.len(), 2);
+    }
+}
+
 /// What looks at rows up to a bound: counts of finished rows, and searches.
 pub fn read_to_a_bound(store: &Store) {
     store.upkeep().stats().unwrap();
+    store.runs().failures_since(0).unwrap();
+    store.runs().histogram(10_000_000, 50_000_000, 10).unwrap();
+    store.runs().counts(None, TimeRange { from_ms: Some(10_000_000), until_ms: None }).unwrap();
+    store.runs().counts(Some("often"), TimeRange { from_ms: Some(10_000_000), until_ms: None }).unwrap();
     let (often, text) = (Some("often".to_owned()), "none".to_owned());
     let param = Some(ParamFilter { name: "day".to_owned(), value: text.clone() });
     for filter in [

@@ -1,4 +1,14 @@
-//! The pages, as functions from data to HTML.
+//! The pages, as functions from data to HTML. A page is complete without its script; colour means state and nothing else.
+//!
+//! Nothing here knows the server or reads the database but the files named `read.rs`.
 
 pub mod assets;
+pub mod escape;
+pub mod frame;
+pub mod look;
+pub mod run;
+pub mod runs;
+pub mod times;
 pub mod url;
+
+pub use frame::{Badges, Frame, Reader, Rights, Section};

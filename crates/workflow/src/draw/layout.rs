@@ -35,6 +35,8 @@ pub(super) struct Rectangle {
 /// A line from the right side of a box to the left side of another box.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
+    /// The two boxes.
+    pub(super) edge: (usize, usize),
     /// The straight part in each column: `(left, right, y)`. Between columns the line is a curve.
     pub(super) stops: Vec<(f64, f64, f64)>,
 }
@@ -190,7 +192,7 @@ impl<'a> Plan<'a> {
                 stops.extend(bend.map(|y| (*left, *right, *y)));
             }
             stops.push((end.x, end.x, end.y + end.height / 2.0));
-            lines.push(Line { stops });
+            lines.push(Line { edge: (*from, *to), stops });
         }
         lines
     }

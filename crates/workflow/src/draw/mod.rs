@@ -39,6 +39,19 @@ pub struct Node {
     pub group: Option<String>,
 }
 
+/// Where the parts of a picture are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Positions {
+    /// The upper left corner of the box of each node.
+    pub boxes: Vec<(f64, f64)>,
+    /// The lines: the needed node and the one that needs it, and the path in the form of SVG.
+    pub lines: Vec<((usize, usize), String)>,
+    /// The width of the picture.
+    pub width: f64,
+    /// The height of the picture.
+    pub height: f64,
+}
+
 /// Why a picture can't be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DrawError {
@@ -110,6 +123,21 @@ impl Drawing {
     /// bends.
     pub fn svg(&self) -> Result<String, DrawError> {
         svg::draw(self)
+    }
+
+    /// Where the boxes and lines of a picture are, if all boxes have the same width and height.
+    ///
+    /// # Errors
+    /// As of [`Drawing::svg`].
+    pub fn positions(&self, width: f64, height: f64) -> Result<Positions, DrawError> {
+        svg::check_size(self)?;
+        let layout = layout::layout(self, &vec![(width, height); self.nodes.len()])?;
+        Ok(Positions {
+            boxes: layout.boxes.iter().map(|rectangle| (rectangle.x, rectangle.y)).collect(),
+            lines: layout.lines.iter().map(|line| (line.edge, svg::path(line))).collect(),
+            width: layout.width,
+            height: layout.height,
+        })
     }
 
     /// The needs of each node, ascending, without duplicates, of the edges that are drawn.

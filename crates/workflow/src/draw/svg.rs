@@ -17,15 +17,12 @@ const MARGIN: f64 = 24.0;
 const LEGEND_HEIGHT: f64 = 34.0;
 
 pub(super) fn draw(drawing: &Drawing) -> Result<String, DrawError> {
-    let (nodes, edges) = (drawing.nodes.len(), drawing.edges.len());
-    if nodes > limits::PICTURE_NODES || edges > limits::PICTURE_EDGES {
-        return Err(DrawError::TooLarge { nodes, edges });
-    }
+    check_size(drawing)?;
     let sizes: Vec<(f64, f64)> = drawing.nodes.iter().map(size).collect();
     let layout = layout(drawing, &sizes)?;
     let legend = legend(drawing);
     let top = if legend.text.is_empty() { MARGIN } else { MARGIN + LEGEND_HEIGHT };
-    let mut svg = head(&layout, &legend, top, nodes);
+    let mut svg = head(&layout, &legend, top, drawing.nodes.len());
     svg.push_str(&legend.text);
     let _ = writeln!(svg, "<g transform=\"translate({MARGIN} {top})\">");
     for line in &layout.lines {
@@ -46,6 +43,14 @@ pub(super) fn draw(drawing: &Drawing) -> Result<String, DrawError> {
     }
     svg.push_str("</g>\n</svg>\n");
     Ok(svg)
+}
+
+pub(super) fn check_size(drawing: &Drawing) -> Result<(), DrawError> {
+    let (nodes, edges) = (drawing.nodes.len(), drawing.edges.len());
+    match nodes > limits::PICTURE_NODES || edges > limits::PICTURE_EDGES {
+        true => Err(DrawError::TooLarge { nodes, edges }),
+        false => Ok(()),
+    }
 }
 
 /// The small text under the name: the status and the detail.
@@ -90,7 +95,7 @@ text {{ font-family: ui-monospace, \"DejaVu Sans Mono\", Menlo, Consolas, monosp
 }
 
 /// The path of a line: horizontal within columns, and a curve between them.
-fn path(line: &Line) -> String {
+pub(super) fn path(line: &Line) -> String {
     let mut path = String::new();
     for (at, (left, right, y)) in line.stops.iter().enumerate() {
         match at.checked_sub(1).map(|before| line.stops[before]) {

@@ -22,7 +22,11 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
 
 pub(in crate::store) mod calls;
 pub(in crate::store) mod children;
+mod counts;
 pub(in crate::store) mod definitions;
+pub(in crate::store) mod failures;
+pub(in crate::store) mod focus;
+pub(in crate::store) mod histogram;
 pub(in crate::store) mod list;
 mod next_rows;
 pub(in crate::store) mod prepared;
@@ -30,6 +34,7 @@ pub(in crate::store) mod retry;
 mod retry_items;
 pub(in crate::store) mod retry_with;
 pub(in crate::store) mod submit;
+mod usual;
 pub(in crate::store) mod workspaces;
 
 /// A run, as it is now. Instants are milliseconds since the Unix epoch.

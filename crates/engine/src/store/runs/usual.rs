@@ -1,0 +1,69 @@
+//! How long the runs of a workflow usually take, and its last success.
+
+use std::collections::BTreeMap;
+
+use crate::store::Runs;
+use crate::store::round_trip::{PlainQuery, rows_of_each};
+use windlass_db::error::Result;
+use windlass_db::first;
+
+/// The newest successful runs whose durations are compared.
+const RUNS_COMPARED: i64 = 20;
+
+impl Runs<'_> {
+    /// How long the runs of each workflow usually take, in milliseconds: the median of the last 20 that succeeded. A workflow
+    /// without such a run is left out.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn usual_durations(&self, workflows: &[&str]) -> Result<BTreeMap<String, i64>> {
+        let sql = "SELECT finished_at - started_at + ran_before_ms FROM runs
+                   WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND workflow = $1 AND status = 'SUCCESSFUL'
+                     AND {guard started_at IS NOT NULL}
+                   ORDER BY id DESC LIMIT $2";
+        let asked: Vec<PlainQuery<'_>> =
+            workflows.iter().map(|workflow| (sql, vec![(*workflow).into(), RUNS_COMPARED.into()])).collect();
+        let durations =
+            self.store.read(|connection| rows_of_each(connection, &asked, |row| row.integer(0)))?;
+        Ok(workflows
+            .iter()
+            .zip(durations)
+            .filter_map(|(workflow, durations)| Some(((*workflow).to_owned(), median(durations)?)))
+            .collect())
+    }
+
+    /// The last run of a workflow that succeeded before another run: its id, and when it was accepted.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn last_successful_before(&self, workflow: &str, run_id: i64) -> Result<Option<(i64, i64)>> {
+        self.store.read(|connection| {
+            first(
+                connection,
+                "SELECT id, created_at FROM runs
+                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND workflow = $1 AND status = 'SUCCESSFUL'
+                   AND id < $2
+                 ORDER BY id DESC LIMIT 1",
+                &[workflow.into(), run_id.into()],
+                |row| Ok((row.integer(0)?, row.integer(1)?)),
+            )
+        })
+    }
+}
+
+/// The value in the middle. Of two values in the middle it is the greater one.
+fn median(mut values: Vec<i64>) -> Option<i64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).map(|middle| (*middle).max(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!([median(vec![]), median(vec![3]), median(vec![9, 1, 3])], [None, Some(3), Some(3)]);
+        assert_eq!(median(vec![4, 1]), Some(4));
+    }
+}

@@ -1,0 +1,137 @@
+//! What all pages share: the bar on top, the reader, and what the reader may do.
+
+use super::assets::assets;
+use super::times::Times;
+
+/// The main parts of the site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    /// The list of runs, and one run.
+    Runs,
+    /// The workflows.
+    Workflows,
+    /// The queues.
+    Queues,
+    /// The state of the system.
+    System,
+    /// None of them.
+    Other,
+}
+
+/// What a reader may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rights {
+    /// Only look.
+    View,
+    /// Start, retry and cancel runs.
+    Run,
+    /// Change queues and schedules.
+    Edit,
+    /// Everything.
+    Admin,
+}
+
+/// Who reads a page, and from where.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    /// The path before all paths: empty, or `/windlass`.
+    pub base: String,
+    /// The zone of the reader, and now.
+    pub times: Times,
+    /// What the reader may do.
+    pub rights: Rights,
+    /// The token that forms send back.
+    pub form_token: String,
+}
+
+/// Numbers beside the names of the main parts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Badges {
+    /// Queues that are paused.
+    pub paused_queues: usize,
+}
+
+/// Everything around the content of a page.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// The path before all paths.
+    pub base: String,
+    /// The part of the site.
+    pub section: Section,
+    /// The title of the page.
+    pub title: String,
+    /// The place that the reader's zone is named for.
+    pub place: String,
+    /// The name of the zone.
+    pub zone: String,
+    /// The time of day.
+    pub clock: String,
+    /// Now, for the script.
+    pub now_ms: i64,
+    /// What the reader may do.
+    pub rights: Rights,
+    /// The token that forms send back.
+    pub form_token: String,
+    /// Numbers in the bar.
+    pub badges: Badges,
+}
+
+impl Frame {
+    /// The frame of a page for a reader.
+    #[must_use]
+    pub fn new(reader: &Reader, section: Section, title: &str, badges: Badges) -> Frame {
+        Frame {
+            base: reader.base.clone(),
+            section,
+            title: title.to_owned(),
+            place: reader.times.place(),
+            zone: reader.times.zone.name().to_owned(),
+            clock: reader.times.minute(reader.times.now_ms),
+            now_ms: reader.times.now_ms,
+            rights: reader.rights,
+            form_token: reader.form_token.clone(),
+            badges,
+        }
+    }
+
+    /// The main parts: the section, its path, its name, the id of its symbol, and its number.
+    #[must_use]
+    pub fn parts(&self) -> [(Section, &'static str, &'static str, &'static str, usize); 4] {
+        [
+            (Section::Runs, "/runs", "Runs", "n-runs", 0),
+            (Section::Workflows, "/workflows", "Workflows", "n-workflows", 0),
+            (Section::Queues, "/queues", "Queues", "n-queues", self.badges.paused_queues),
+            (Section::System, "/system", "System", "n-system", 0),
+        ]
+    }
+
+    /// Whether the reader may start, retry and cancel.
+    #[must_use]
+    pub fn may_run(&self) -> bool {
+        self.rights >= Rights::Run
+    }
+
+    /// Whether the reader may change queues and schedules.
+    #[must_use]
+    pub fn may_edit(&self) -> bool {
+        self.rights >= Rights::Edit
+    }
+
+    /// The path of the style sheet.
+    #[must_use]
+    pub fn style(&self) -> String {
+        format!("{}/assets/{}", self.base, assets().style.name)
+    }
+
+    /// The path of the script.
+    #[must_use]
+    pub fn script(&self) -> String {
+        format!("{}/assets/{}", self.base, assets().script.name)
+    }
+
+    /// The path of the icon.
+    #[must_use]
+    pub fn icon(&self) -> String {
+        format!("{}/assets/{}", self.base, assets().icon.name)
+    }
+}

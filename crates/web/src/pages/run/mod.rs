@@ -1,0 +1,350 @@
+//! The page of a run: what failed, when what ran, what needs what, and everything about one of its jobs.
+
+mod axis;
+mod first_error;
+mod graph;
+mod job;
+mod log;
+mod query;
+pub mod read;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use windlass_engine::store::{Attempt, FocusedJob, JobCounts, JobOfRun, Run, first_line};
+use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason};
+
+pub use first_error::first_error;
+pub use job::JobData;
+pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData};
+pub use query::{JobState, Panel, RunQuery, View};
+
+use super::frame::{Badges, Frame, Reader, Section};
+use super::look::Look;
+use super::runs::{look_of, params_in_a_line, took_ms};
+use super::times::{Stamp, Times, duration, grouped};
+use graph::Graph;
+use job::{JobCard, Shown};
+use timeline::Timeline;
+
+/// A run with more jobs than this is shown by windows of so many.
+pub const JOBS_OF_WINDOW: i64 = 200;
+
+/// What the page shows.
+#[derive(Debug)]
+pub struct RunData {
+    /// What is asked for.
+    pub query: RunQuery,
+    /// The run.
+    pub run: Run,
+    /// The version of the registered workflow with its definition.
+    pub version: Option<i64>,
+    /// The name of the schedule that started it.
+    pub schedule: Option<String>,
+    /// How long runs of the workflow usually take.
+    pub usual_ms: Option<i64>,
+    /// How many jobs are in each state.
+    pub counts: JobCounts,
+    /// The job to look at first.
+    pub focused: Option<FocusedJob>,
+    /// The jobs of the window; for the graph, all of them.
+    pub jobs: Vec<JobOfRun>,
+    /// How many jobs match, in all windows.
+    pub matching: i64,
+    /// The attempts of these jobs that did not succeed.
+    pub attempts: BTreeMap<i64, Vec<Attempt>>,
+    /// What needs what, for the graph: the needed job first.
+    pub edges: Vec<(i64, i64)>,
+    /// What is known about the error.
+    pub failure: Option<FailureData>,
+    /// The job below the picture.
+    pub job: Option<JobData>,
+    /// Queues that are paused.
+    pub paused_queues: usize,
+}
+
+/// The error of a run, and how it was in other runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureData {
+    /// The job that failed.
+    pub job: FocusedJob,
+    /// Other runs with the same workflow, job and first line of the error, the one that failed last first.
+    pub others: Vec<i64>,
+    /// When the first of all these runs failed.
+    pub first_at: Option<i64>,
+    /// The last success before the run: its id, and when it was accepted.
+    pub last_successful: Option<(i64, i64)>,
+    /// The number of the first error's line, if the output has one, and its text.
+    pub first_error: Option<(i64, String)>,
+}
+
+/// The box with the error.
+struct FailureBox {
+    title: String,
+    text: String,
+    others: Option<Others>,
+    last_successful: Option<(i64, String)>,
+    first_error: Option<(i64, String)>,
+}
+
+struct Others {
+    since: String,
+    count: String,
+    href: String,
+}
+
+/// A link above the picture.
+struct Choice {
+    label: &'static str,
+    href: String,
+    is_current: bool,
+}
+
+/// The pages of a large run.
+struct Windows {
+    text: String,
+    previous: Option<String>,
+    next: Option<String>,
+    states: Vec<(&'static str, &'static str, bool)>,
+    name: String,
+    hidden: Vec<(&'static str, String)>,
+}
+
+/// A row of the table.
+struct TableRow {
+    id: i64,
+    name: String,
+    look: Look,
+    kind: String,
+    queue: String,
+    attempts: String,
+    started: Option<Stamp>,
+    took: String,
+    error: String,
+    is_current: bool,
+}
+
+enum Picture {
+    Timeline(Timeline),
+    Graph(Graph),
+    Table(Vec<TableRow>),
+}
+
+#[derive(Template)]
+#[template(path = "run.html")]
+struct RunPage<'d> {
+    frame: Frame,
+    run: &'d Run,
+    look: Look,
+    created_day: String,
+    created_second: String,
+    created: Stamp,
+    by: String,
+    took: Option<String>,
+    usual: Option<String>,
+    successful: String,
+    total: String,
+    params: String,
+    version: Option<i64>,
+    failure: Option<FailureBox>,
+    stop: Option<&'static str>,
+    views: Vec<Choice>,
+    picture: Picture,
+    windows: Option<Windows>,
+    job: Option<JobCard>,
+    current: Option<i64>,
+    can_cancel: bool,
+    can_retry: bool,
+    is_over: bool,
+    data: &'d RunData,
+}
+
+impl RunPage<'_> {
+    /// The address of a job below the same picture.
+    fn job_href(&self, id: &i64) -> String {
+        format!("{}/runs/{}{}#job", self.frame.base, self.run.id, self.data.query.of_job(*id).to_query())
+    }
+
+    fn is_current(&self, id: &i64) -> bool {
+        self.current == Some(*id)
+    }
+}
+
+/// The page of a run.
+///
+/// # Errors
+/// As of the template engine, which writes into memory.
+pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
+    let (run, times) = (&data.run, &reader.times);
+    let title = format!("{} #{}", run.workflow, run.id);
+    let frame = Frame::new(reader, Section::Runs, &title, Badges { paused_queues: data.paused_queues });
+    let current = data.job.as_ref().map(|job| job.job.id);
+    let is_over = run.status.is_terminal();
+    RunPage {
+        look: look_of(run, data.focused.as_ref()),
+        created_day: times.day(run.created_at),
+        created_second: times.second(run.created_at),
+        created: times.stamp(run.created_at),
+        by: started_by(run, data.schedule.as_deref()),
+        took: took_ms(run, times.now_ms).map(duration),
+        usual: data.usual_ms.map(duration),
+        successful: grouped(data.counts.of(JobStatus::Successful)),
+        total: grouped(data.counts.total()),
+        params: params_in_a_line(&run.params),
+        version: data.version,
+        failure: data.failure.as_ref().map(|failure| failure_box(failure, data, reader)),
+        stop: run.stop_reason.filter(|_| data.failure.is_none()).map(|reason| match reason {
+            StopReason::Cancelled => "It was cancelled before its jobs had finished.",
+            StopReason::TimedOut => "It reached its timeout before its jobs had finished.",
+        }),
+        views: views(data, reader),
+        picture: match data.query.view {
+            View::Timeline => {
+                Picture::Timeline(Timeline::new(&data.jobs, &data.attempts, run.created_at, times))
+            }
+            View::Graph => Picture::Graph(Graph::new(&data.jobs, &data.edges, current)),
+            View::Table => {
+                Picture::Table(data.jobs.iter().map(|job| table_row(job, current, times)).collect())
+            }
+        },
+        windows: windows(data, reader),
+        job: data.job.as_ref().map(|job| JobCard::new(job, data, reader)),
+        current,
+        can_cancel: !is_over && frame.may_run(),
+        can_retry: is_over && run.status != RunStatus::Successful && frame.may_run(),
+        is_over,
+        frame,
+        run,
+        data,
+    }
+    .render()
+}
+
+fn started_by(run: &Run, schedule: Option<&str>) -> String {
+    let name = schedule.unwrap_or_default();
+    match run.source {
+        None if run.parent_job_id.is_some() => "by a job of another run".to_owned(),
+        None => {
+            run.run_key.as_ref().map_or_else(|| "by hand".to_owned(), |key| format!("by hand, key {key}"))
+        }
+        Some(RunSource::Schedule) => format!("by schedule {name}"),
+        Some(RunSource::Catchup) => format!("by schedule {name}, to catch up"),
+        Some(RunSource::Backfill) => format!("by schedule {name}, to fill the past"),
+        Some(RunSource::Manual) => format!("by hand for schedule {name}"),
+        Some(RunSource::Event) => "by an event".to_owned(),
+    }
+}
+
+fn failure_box(failure: &FailureData, data: &RunData, reader: &Reader) -> FailureBox {
+    let error = failure.job.error.as_deref().map_or("", first_line);
+    let tries = match failure.job.failures {
+        0 | 1 => String::new(),
+        count => format!(" after {count} attempts"),
+    };
+    let later = failure.others.iter().filter(|id| **id > data.run.id).count();
+    let others = failure.first_at.filter(|_| !failure.others.is_empty()).map(|first_at| Others {
+        since: reader.times.minute(first_at),
+        count: match (failure.others.len(), later) {
+            (1, 1) => "1 later run".to_owned(),
+            (1, _) => "1 other run".to_owned(),
+            (count, later) if count == later => format!("{count} later runs"),
+            (count, _) => format!("{count} other runs"),
+        },
+        href: format!(
+            "{}/runs{}",
+            reader.base,
+            super::url::query([
+                ("state", "failed"),
+                ("since", "7d"),
+                ("workflow", data.run.workflow.as_str())
+            ])
+        ),
+    });
+    let query = RunQuery { panel: Panel::Log, ..data.query.of_job(failure.job.id) };
+    FailureBox {
+        title: format!("{} failed{tries}: {error}", failure.job.name),
+        text: failure.first_error.as_ref().map_or_else(String::new, |(_, text)| {
+            super::escape::without_terminal_sequences(text).trim().to_owned()
+        }),
+        others,
+        last_successful: failure.last_successful.map(|(id, at)| (id, reader.times.minute(at))),
+        first_error: failure.first_error.as_ref().map(|(line, _)| {
+            (*line, format!("{}/runs/{}{}#L{line}", reader.base, data.run.id, query.to_query()))
+        }),
+    }
+}
+
+fn views(data: &RunData, reader: &Reader) -> Vec<Choice> {
+    [(View::Timeline, "Timeline"), (View::Graph, "Graph"), (View::Table, "Table")]
+        .into_iter()
+        .map(|(view, label)| {
+            let query = RunQuery { view, ..data.query.clone() };
+            Choice {
+                label,
+                href: format!("{}/runs/{}{}", reader.base, data.run.id, query.to_query()),
+                is_current: view == data.query.view,
+            }
+        })
+        .collect()
+}
+
+/// The links between the windows, if the jobs do not fit into one, or are filtered.
+fn windows(data: &RunData, reader: &Reader) -> Option<Windows> {
+    let query = &data.query;
+    let is_filtered = query.state != JobState::Any || query.name.is_some();
+    if data.query.view == View::Graph || (data.counts.total() <= JOBS_OF_WINDOW && !is_filtered) {
+        return None;
+    }
+    let shown = data.jobs.len() as i64;
+    let href = |offset| {
+        let query = RunQuery { offset, job: None, attempt: None, line: None, find: None, ..query.clone() };
+        format!("{}/runs/{}{}", reader.base, data.run.id, query.to_query())
+    };
+    let states = [
+        (JobState::Any, "any state"),
+        (JobState::Failed, "failed"),
+        (JobState::Running, "running"),
+        (JobState::Unfinished, "unfinished"),
+        (JobState::Successful, "successful"),
+    ];
+    Some(Windows {
+        text: match shown {
+            0 => format!("None of {} jobs", grouped(data.counts.total())),
+            _ => {
+                let [from, to] = [query.offset + 1, query.offset + shown].map(grouped);
+                format!("{from} to {to} of {}", grouped(data.matching))
+            }
+        },
+        previous: (query.offset > 0).then(|| href((query.offset - JOBS_OF_WINDOW).max(0))),
+        next: (query.offset + shown < data.matching).then(|| href(query.offset + shown)),
+        states: states
+            .into_iter()
+            .map(|(state, words)| (state.name(), words, state == query.state))
+            .collect(),
+        name: query.name.clone().unwrap_or_default(),
+        hidden: match query.view {
+            View::Timeline => vec![],
+            View::Graph | View::Table => vec![("view", query.view.name().to_owned())],
+        },
+    })
+}
+
+fn table_row(job: &JobOfRun, current: Option<i64>, times: &Times) -> TableRow {
+    let ended = job.finished_at.or((job.status == JobStatus::Running).then_some(times.now_ms));
+    TableRow {
+        id: job.id,
+        name: job.name.clone(),
+        look: Look::of_job(job.status, super::look::Failure::of(job.allow_failure)),
+        kind: job.kind.clone(),
+        queue: job.queue.clone(),
+        attempts: if job.attempt == 0 { String::new() } else { job.attempt.to_string() },
+        started: job.started_at.map(|at| times.stamp(at)),
+        took: match (job.started_at, ended) {
+            (Some(from), Some(until)) => duration(until - from),
+            (_, None) | (None, _) => String::new(),
+        },
+        error: job.error.as_deref().map_or("", first_line).to_owned(),
+        is_current: current == Some(job.id),
+    }
+}

@@ -1,0 +1,241 @@
+//! Reads what the page of a run shows.
+
+use windlass_engine::store::{
+    FocusedJob, Job, JobOrder, JobWindow, LogLine, LogPosition, LogStream, Reason, Run,
+};
+use windlass_engine::{JobStatus, Result, RunStatus, Store};
+
+use super::{
+    FailureData, JOBS_OF_WINDOW, JobData, JobState, LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData, Panel,
+    RunData, RunQuery, View, first_error,
+};
+
+/// The first error is looked for in so many lines from the beginning, and a text too.
+const LINES_READ_MAX: i64 = 50_000;
+const LINES_OF_READ: i64 = 5_000;
+/// The most jobs of a graph that are read.
+const JOBS_OF_GRAPH: i64 = 1_000;
+/// The most hits that are counted.
+const HITS_MAX: usize = 10_000;
+
+/// Makes the sentence about a reason.
+pub type Sentence<'s> = &'s dyn Fn(&Reason, &Job) -> String;
+
+/// Reads what the page shows.
+///
+/// # Errors
+/// [`windlass_engine::Error::NotFound`] and the database's.
+pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>) -> Result<RunData> {
+    let run = store.runs().get(run_id)?;
+    let counts = store.runs().job_counts(run_id)?;
+    let focused = store.runs().focused_jobs(&[run_id])?.remove(&run_id);
+    let is_large = counts.total() > JOBS_OF_WINDOW;
+    let window = JobWindow {
+        statuses: statuses(query.state),
+        name: query.name.clone(),
+        order: if is_large { JobOrder::Attention } else { JobOrder::Definition },
+        offset: query.offset,
+        limit: JOBS_OF_WINDOW,
+    };
+    let window = match query.view {
+        View::Graph => JobWindow {
+            statuses: vec![],
+            name: None,
+            order: JobOrder::Definition,
+            offset: 0,
+            limit: JOBS_OF_GRAPH,
+        },
+        View::Timeline | View::Table => window,
+    };
+    let found = store.jobs().window(run_id, &window)?;
+    let ids: Vec<i64> = found.rows.iter().map(|job| job.id).collect();
+    let job_id = query.job.or(focused.as_ref().map(|job| job.id)).or(ids.first().copied());
+    Ok(RunData {
+        version: store.runs().definitions(run_id)?.last().and_then(|definition| definition.version),
+        schedule: run.schedule_id.map(|id| store.schedules().get(id)).transpose()?.map(|found| found.name),
+        usual_ms: store.runs().usual_durations(&[&run.workflow])?.remove(&run.workflow),
+        attempts: store.jobs().attempts_of_each(&ids)?,
+        edges: match query.view {
+            View::Graph => store.jobs().dependencies(run_id)?,
+            View::Timeline | View::Table => Vec::new(),
+        },
+        failure: match &focused {
+            Some(job) if job.status == JobStatus::Failed => Some(failure(store, &run, job)?),
+            Some(_) | None => None,
+        },
+        job: match job_id {
+            Some(id) => job(store, &run, id, &query, sentence)?,
+            None => None,
+        },
+        paused_queues: store.queues().paused()?.len(),
+        jobs: found.rows,
+        matching: found.matching,
+        query,
+        run,
+        counts,
+        focused,
+    })
+}
+
+fn statuses(state: JobState) -> Vec<JobStatus> {
+    match state {
+        JobState::Any => vec![],
+        JobState::Failed => vec![JobStatus::Failed],
+        JobState::Running => vec![JobStatus::Running],
+        JobState::Successful => vec![JobStatus::Successful],
+        JobState::Unfinished => JobStatus::ALL.into_iter().filter(|status| !status.is_terminal()).collect(),
+    }
+}
+
+/// The error of a run, and how it was in other runs.
+fn failure(store: &Store, run: &Run, job: &FocusedJob) -> Result<FailureData> {
+    let failures = store.runs().failures_since(0)?;
+    let group = failures.groups.into_iter().find(|group| group.run_ids.contains(&run.id));
+    let first = first_error_of(store, job.id, job.attempt)?;
+    Ok(FailureData {
+        job: job.clone(),
+        first_at: group.as_ref().map(|group| group.first_at),
+        others: group
+            .map_or_else(Vec::new, |group| group.run_ids.into_iter().filter(|id| *id != run.id).collect()),
+        last_successful: store.runs().last_successful_before(&run.workflow, run.id)?,
+        first_error: first,
+    })
+}
+
+/// The number and the text of the first error's line of an attempt.
+fn first_error_of(store: &Store, job_id: i64, attempt: i64) -> Result<Option<(i64, String)>> {
+    let lines = all_lines(store, job_id, attempt)?;
+    let texts: Vec<String> = lines.iter().map(text_of).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    Ok(first_error(&texts).map(|at| (lines[at].line, lines[at].text.clone())))
+}
+
+/// The text in which an error is looked for: what the engine says about an attempt is none of its output.
+fn text_of(line: &LogLine) -> String {
+    match line.stream {
+        LogStream::Engine => String::new(),
+        LogStream::Stdout | LogStream::Stderr => crate::pages::escape::without_terminal_sequences(&line.text),
+    }
+}
+
+/// The lines of an attempt from its beginning, up to a bound.
+fn all_lines(store: &Store, job_id: i64, attempt: i64) -> Result<Vec<LogLine>> {
+    let mut lines: Vec<LogLine> = Vec::new();
+    let mut line = 0;
+    while (lines.len() as i64) < LINES_READ_MAX {
+        let position = LogPosition { job_id, attempt, line };
+        let read = store.logs().after(position, LINES_OF_READ)?;
+        let count = read.len() as i64;
+        let own = read.into_iter().take_while(|line| line.attempt == attempt);
+        let before = lines.len() as i64;
+        lines.extend(own);
+        match lines.last() {
+            Some(last) if lines.len() as i64 - before == LINES_OF_READ && count == LINES_OF_READ => {
+                line = last.line;
+            }
+            Some(_) | None => break,
+        }
+    }
+    Ok(lines)
+}
+
+fn job(
+    store: &Store,
+    run: &Run,
+    job_id: i64,
+    query: &RunQuery,
+    sentence: Sentence<'_>,
+) -> Result<Option<JobData>> {
+    let job = match store.jobs().get(job_id) {
+        Ok(job) if job.run_id == Some(run.id) => job,
+        // An old address of a job that is gone, or of another run.
+        Ok(_) | Err(windlass_engine::Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let (mut reasons, mut definition) = (Vec::new(), None);
+    let (mut artifacts, mut needs) = (Vec::new(), Vec::new());
+    match query.panel {
+        Panel::Why => {
+            let why = store.jobs().why(job_id)?;
+            reasons = why.reasons.iter().map(|reason| sentence(reason, &why.job)).collect();
+        }
+        Panel::Definition => definition = definition_of(store, run, &job)?,
+        Panel::Data => {
+            artifacts = store
+                .runs()
+                .artifacts(run.id, job.name.as_deref())?
+                .into_iter()
+                .map(|kept| kept.artifact)
+                .collect();
+            needs = store.jobs().parents(job_id)?.into_iter().filter_map(|parent| parent.name).collect();
+        }
+        Panel::Log | Panel::Attempts => {}
+    }
+    Ok(Some(JobData {
+        attempts: store.jobs().attempts(job_id)?,
+        log: match query.panel {
+            Panel::Log => Some(log(store, run, &job, query)?),
+            Panel::Attempts | Panel::Data | Panel::Why | Panel::Definition => None,
+        },
+        reasons,
+        definition,
+        artifacts,
+        needs,
+        job,
+    }))
+}
+
+/// The part of the pinned definition that a job has, as JSON.
+fn definition_of(store: &Store, run: &Run, job: &Job) -> Result<Option<String>> {
+    let workflow = store.runs().workflow(run.id)?;
+    let name = job.name.as_deref().unwrap_or_default();
+    let name = name.split_once('[').map_or(name, |(group, _)| group);
+    let found = workflow.jobs.iter().find(|known| known.name == name);
+    Ok(found.and_then(|job| serde_json::to_string_pretty(job).ok()))
+}
+
+fn log(store: &Store, run: &Run, job: &Job, query: &RunQuery) -> Result<LogData> {
+    let attempt = query.attempt.unwrap_or(job.attempt).clamp(0, job.attempt.max(0));
+    if attempt == 0 {
+        return Ok(LogData::default());
+    }
+    let last_line = store.logs().last(job.id, attempt, 1)?.last().map_or(0, |line| line.line);
+    let failed = job.status != JobStatus::Successful || attempt < job.attempt;
+    let (mut first, mut hits) = (None, Vec::new());
+    if query.find.is_some() || failed {
+        let lines = all_lines(store, job.id, attempt)?;
+        let texts: Vec<String> = lines.iter().map(text_of).collect();
+        if failed {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            first = first_error(&texts).map(|at| lines[at].line);
+        }
+        if let Some(find) = &query.find {
+            let find = find.to_ascii_lowercase();
+            let found = lines.iter().filter(|line| line.text.to_ascii_lowercase().contains(&find));
+            hits = found.map(|line| line.line).take(HITS_MAX).collect();
+        }
+    }
+    let asked_line = query.line.or_else(|| hits.first().copied());
+    let is_open = job.status == JobStatus::Running && attempt == job.attempt;
+    let from = match (asked_line, first, is_open) {
+        (Some(line), ..) => line - if query.find.is_some() { LINES_BEFORE_ERROR } else { 0 },
+        (None, Some(error), _) => error - LINES_BEFORE_ERROR,
+        // What runs is read at its end.
+        (None, None, true) => last_line - LINES_OF_WINDOW + 1,
+        (None, None, false) if run.status == RunStatus::Failed => last_line - LINES_OF_WINDOW + 1,
+        (None, None, false) => 1,
+    };
+    let position = LogPosition { job_id: job.id, attempt, line: from.max(1) - 1 };
+    let mut lines = store.logs().after(position, LINES_OF_WINDOW)?;
+    lines.retain(|line| line.attempt == attempt);
+    Ok(LogData {
+        attempt,
+        attempts: job.attempt,
+        lines,
+        last_line,
+        first_error: first,
+        asked_line,
+        found: query.find.clone().map(|find| (find, hits)),
+        is_open,
+    })
+}

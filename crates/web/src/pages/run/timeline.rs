@@ -1,0 +1,404 @@
+//! The timeline: a row for each job, a bar for each attempt, and the times between.
+
+use std::collections::BTreeMap;
+
+use windlass_engine::JobStatus;
+use windlass_engine::store::{Attempt, JobOfRun};
+
+use super::axis::Axis;
+use crate::pages::look::{Failure, Look};
+use crate::pages::times::{Times, duration};
+
+/// Bars narrower than this part of the axis are drawn with this width.
+const BAR_MIN: f64 = 0.004;
+/// A wait for a worker is named if it took this part of the axis.
+const NAMED_MIN: f64 = 0.03;
+
+/// All rows, and what is the same in all.
+pub(super) struct Timeline {
+    pub(super) ticks: Vec<TickText>,
+    pub(super) folds: Vec<FoldText>,
+    pub(super) rows: Vec<TimelineRow>,
+}
+
+/// A mark at the axis.
+pub(super) struct TickText {
+    pub(super) x: String,
+    pub(super) text: String,
+}
+
+/// A folded time.
+pub(super) struct FoldText {
+    pub(super) x: String,
+    pub(super) width: String,
+    pub(super) text: String,
+}
+
+/// A job.
+pub(super) struct TimelineRow {
+    pub(super) id: i64,
+    pub(super) name: String,
+    pub(super) look: Look,
+    /// A few words behind the name.
+    pub(super) note: String,
+    pub(super) bars: Vec<Bar>,
+    pub(super) texts: Vec<BarText>,
+    pub(super) took: String,
+    pub(super) label: String,
+}
+
+/// An attempt, or a time between attempts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bar {
+    pub(super) class: &'static str,
+    pub(super) x: String,
+    pub(super) width: String,
+    pub(super) title: String,
+}
+
+/// A text beside a bar.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct BarText {
+    pub(super) class: &'static str,
+    pub(super) x: String,
+    pub(super) text: String,
+}
+
+/// A part of the life of a job.
+#[derive(Debug, Clone, PartialEq)]
+struct Span {
+    sort: SpanSort,
+    from_ms: i64,
+    until_ms: i64,
+    title: String,
+}
+
+/// What a job did in a part of its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SpanSort {
+    Successful,
+    Failed,
+    FailedAllowed,
+    Cancelled,
+    Running,
+    /// Ready, and no worker had taken it.
+    Ready,
+    /// Until the next attempt.
+    Backoff,
+}
+
+impl SpanSort {
+    fn class(self) -> &'static str {
+        match self {
+            SpanSort::Successful => "k",
+            SpanSort::Failed => "f",
+            SpanSort::FailedAllowed => "a",
+            SpanSort::Cancelled => "c",
+            SpanSort::Running => "r",
+            SpanSort::Ready => "q",
+            SpanSort::Backoff => "w",
+        }
+    }
+
+    fn is_attempt(self) -> bool {
+        match self {
+            SpanSort::Successful
+            | SpanSort::Failed
+            | SpanSort::FailedAllowed
+            | SpanSort::Cancelled
+            | SpanSort::Running => true,
+            SpanSort::Ready | SpanSort::Backoff => false,
+        }
+    }
+}
+
+impl Timeline {
+    pub(super) fn new(
+        jobs: &[JobOfRun],
+        attempts: &BTreeMap<i64, Vec<Attempt>>,
+        created_at: i64,
+        times: &Times,
+    ) -> Timeline {
+        let none = Vec::new();
+        let lives: Vec<Vec<Span>> =
+            jobs.iter().map(|job| life(job, attempts.get(&job.id).unwrap_or(&none), times.now_ms)).collect();
+        let all = || lives.iter().flatten();
+        let from_ms = all().map(|span| span.from_ms).min().unwrap_or(created_at);
+        let until_ms = all().map(|span| span.until_ms).max().unwrap_or(created_at);
+        let busy = all().filter(|span| span.sort.is_attempt()).map(|span| (span.from_ms, span.until_ms));
+        let axis = Axis::new(from_ms, until_ms, busy.collect());
+        Timeline {
+            ticks: ticks(&axis, from_ms, times),
+            folds: axis
+                .folds()
+                .into_iter()
+                .map(|fold| FoldText {
+                    x: percent(fold.from),
+                    width: percent(fold.until - fold.from),
+                    text: format!("{} without an attempt", duration(fold.duration_ms)),
+                })
+                .collect(),
+            rows: jobs.iter().zip(&lives).map(|(job, life)| row(job, life, &axis)).collect(),
+        }
+    }
+}
+
+fn ticks(axis: &Axis, from_ms: i64, times: &Times) -> Vec<TickText> {
+    let has_folds = !axis.folds().is_empty();
+    axis.ticks()
+        .into_iter()
+        .map(|tick| TickText {
+            x: percent(tick.at),
+            text: match (tick.at_ms == from_ms, has_folds) {
+                (true, _) => times.second(tick.at_ms),
+                (false, true) => times.minute(tick.at_ms),
+                (false, false) => format!("+{}", short(tick.at_ms - from_ms)),
+            },
+        })
+        .collect()
+}
+
+/// A duration of whole units without zeros at its end: `2m` for `2m 00s`.
+fn short(duration_ms: i64) -> String {
+    let text = duration(duration_ms);
+    text.strip_suffix(" 00s")
+        .or(text.strip_suffix(" 00m"))
+        .or(text.strip_suffix(" 0h"))
+        .unwrap_or(&text)
+        .to_owned()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}%", share * 100.0)
+}
+
+/// The parts of the life of a job, in the order of time.
+fn life(job: &JobOfRun, attempts: &[Attempt], now_ms: i64) -> Vec<Span> {
+    let mut life: Vec<Span> = Vec::new();
+    let ready_at = job.needed_until.unwrap_or(job.created_at).max(job.created_at);
+    for attempt in attempts {
+        let Some(started_at) = attempt.started_at else { continue };
+        push_wait(&mut life, job, ready_at, started_at);
+        let sort = match attempt.outcome.as_str() {
+            "cancelled" => SpanSort::Cancelled,
+            _ if job.status == JobStatus::Failed && job.allow_failure => SpanSort::FailedAllowed,
+            _ => SpanSort::Failed,
+        };
+        let took = duration(attempt.finished_at - started_at);
+        let error = attempt.error.as_deref().map_or("", windlass_engine::store::first_line);
+        let title =
+            format!("attempt {}, {took}: {} {error}", attempt.attempt, attempt.outcome.replace('_', " "));
+        life.push(Span {
+            sort,
+            from_ms: started_at,
+            until_ms: attempt.finished_at,
+            title: title.trim_end().to_owned(),
+        });
+    }
+    let last = match (job.status, job.started_at, job.finished_at) {
+        (JobStatus::Running, Some(from), _) => Some((SpanSort::Running, from, now_ms)),
+        (JobStatus::Successful, Some(from), Some(until)) => Some((SpanSort::Successful, from, until)),
+        (
+            JobStatus::Blocked
+            | JobStatus::Scheduled
+            | JobStatus::Pending
+            | JobStatus::Waiting
+            | JobStatus::Failed
+            | JobStatus::Skipped
+            | JobStatus::Cancelled
+            | JobStatus::Running
+            | JobStatus::Successful,
+            ..,
+        ) => None,
+    };
+    if let Some((sort, from_ms, until_ms)) = last {
+        push_wait(&mut life, job, ready_at, from_ms);
+        let title = format!("attempt {}, {}", job.attempt, duration(until_ms - from_ms));
+        life.push(Span { sort, from_ms, until_ms, title });
+    } else {
+        push_present_wait(&mut life, job, ready_at, now_ms);
+    }
+    life
+}
+
+/// The time before an attempt: until a worker took the job, or until the next try.
+fn push_wait(life: &mut Vec<Span>, job: &JobOfRun, ready_at: i64, started_at: i64) {
+    let (sort, from_ms) = match life.last() {
+        Some(span) => (SpanSort::Backoff, span.until_ms),
+        // It may have slept first, and only the last attempt says until when.
+        None if job.attempt <= 1 => (SpanSort::Ready, ready_at.max(job.execute_after)),
+        None => (SpanSort::Ready, ready_at),
+    };
+    if from_ms < started_at {
+        let lasted = duration(started_at - from_ms);
+        let title = match sort == SpanSort::Ready {
+            true => format!("ready for {lasted}"),
+            false => format!("{lasted} until the next try"),
+        };
+        life.push(Span { sort, from_ms, until_ms: started_at, title });
+    }
+}
+
+/// The time until now of a job that waits.
+fn push_present_wait(life: &mut Vec<Span>, job: &JobOfRun, ready_at: i64, now_ms: i64) {
+    let (sort, from_ms) = match job.status {
+        JobStatus::Pending | JobStatus::Waiting => (SpanSort::Ready, ready_at.max(job.execute_after)),
+        JobStatus::Scheduled => match life.last() {
+            Some(span) => (SpanSort::Backoff, span.until_ms),
+            None => return,
+        },
+        JobStatus::Blocked
+        | JobStatus::Running
+        | JobStatus::Successful
+        | JobStatus::Failed
+        | JobStatus::Skipped
+        | JobStatus::Cancelled => return,
+    };
+    if from_ms < now_ms {
+        let title = format!("waits for {}", duration(now_ms - from_ms));
+        life.push(Span { sort, from_ms, until_ms: now_ms, title });
+    }
+}
+
+fn row(job: &JobOfRun, life: &[Span], axis: &Axis) -> TimelineRow {
+    let look = Look::of_job(job.status, Failure::of(job.allow_failure));
+    let attempts: Vec<&Span> = life.iter().filter(|span| span.sort.is_attempt()).collect();
+    let took_ms: i64 = attempts.iter().map(|span| span.until_ms - span.from_ms).sum();
+    let note = match (job.status, attempts.len()) {
+        (JobStatus::Skipped, _) => "skipped".to_owned(),
+        (JobStatus::Blocked, _) => String::new(),
+        (JobStatus::Waiting | JobStatus::Scheduled | JobStatus::Pending, 0 | 1) => "waits".to_owned(),
+        (JobStatus::Cancelled, _) => "cancelled".to_owned(),
+        (_, tries @ 2..) => format!("{tries} tries"),
+        _ if job.allow_failure => "may fail".to_owned(),
+        _ => String::new(),
+    };
+    TimelineRow {
+        id: job.id,
+        name: job.name.clone(),
+        look,
+        note,
+        bars: life.iter().map(|span| bar(span, axis)).collect(),
+        texts: texts(job, life, axis),
+        took: if attempts.is_empty() { String::new() } else { duration(took_ms) },
+        label: life.iter().map(|span| span.title.as_str()).collect::<Vec<_>>().join("; "),
+    }
+}
+
+fn bar(span: &Span, axis: &Axis) -> Bar {
+    let (from, until) = (axis.place(span.from_ms), axis.place(span.until_ms));
+    let least = if span.sort.is_attempt() { BAR_MIN } else { 0.0 };
+    let width = (until - from).max(least);
+    Bar {
+        class: span.sort.class(),
+        x: percent(from.min(1.0 - width)),
+        width: percent(width),
+        title: span.title.clone(),
+    }
+}
+
+/// What stands beside the bars: how long a job was ready, and how it failed though that does not matter.
+fn texts(job: &JobOfRun, life: &[Span], axis: &Axis) -> Vec<BarText> {
+    let mut texts = Vec::new();
+    if let Some(first) = life.first().filter(|span| span.sort == SpanSort::Ready) {
+        let (from, until) = (axis.place(first.from_ms), axis.place(first.until_ms));
+        // The text is to the left of the bar, so it needs room there.
+        if until - from > NAMED_MIN && from > 0.12 {
+            let text = format!("{} ready", duration(first.until_ms - first.from_ms));
+            texts.push(BarText { class: "end", x: percent(from), text });
+        }
+    }
+    if let (true, JobStatus::Failed, Some(last)) = (job.allow_failure, job.status, life.last()) {
+        let at = axis.place(last.until_ms);
+        if at < 0.75 {
+            let error = job.error.as_deref().map_or("failed", windlass_engine::store::first_line);
+            let short: String = error.chars().take(40).collect();
+            texts.push(BarText { class: "start", x: percent(at), text: format!("{short}, allowed") });
+        }
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(status: JobStatus, started_at: Option<i64>, finished_at: Option<i64>) -> JobOfRun {
+        JobOfRun {
+            id: 1,
+            name: "load".to_owned(),
+            kind: "shell".to_owned(),
+            queue: "default".to_owned(),
+            status,
+            waits_for: None,
+            attempt: 1,
+            max_attempts: 3,
+            allow_failure: false,
+            upstream_failed: false,
+            exit_code: None,
+            error: None,
+            execute_after: 0,
+            created_at: 0,
+            started_at,
+            finished_at,
+            needed_until: Some(10_000),
+            group_id: None,
+        }
+    }
+
+    fn failed(attempt: i64, started_at: i64, finished_at: i64) -> Attempt {
+        Attempt {
+            attempt,
+            worker_id: Some(1),
+            outcome: "failed".to_owned(),
+            error: Some("exit code 1\nmore".to_owned()),
+            started_at: Some(started_at),
+            finished_at,
+        }
+    }
+
+    fn spans(job: &JobOfRun, attempts: &[Attempt], now_ms: i64) -> Vec<(&'static str, i64, i64)> {
+        let life = life(job, attempts, now_ms);
+        life.iter().map(|span| (span.sort.class(), span.from_ms, span.until_ms)).collect()
+    }
+
+    #[test]
+    fn a_retried_job_has_a_bar_for_each_attempt_and_for_the_times_between() {
+        let retried = JobOfRun { attempt: 2, ..job(JobStatus::Successful, Some(40_000), Some(60_000)) };
+        assert_eq!(
+            spans(&retried, &[failed(1, 12_000, 20_000)], 90_000),
+            [("q", 10_000, 12_000), ("f", 12_000, 20_000), ("w", 20_000, 40_000), ("k", 40_000, 60_000)]
+        );
+    }
+
+    #[test]
+    fn a_failed_job_ends_with_its_last_attempt() {
+        let job = JobOfRun { attempt: 2, ..job(JobStatus::Failed, Some(40_000), Some(41_000)) };
+        let found = spans(&job, &[failed(1, 10_000, 20_000), failed(2, 40_000, 41_000)], 90_000);
+        assert_eq!(found, [("f", 10_000, 20_000), ("w", 20_000, 40_000), ("f", 40_000, 41_000)]);
+    }
+
+    #[test]
+    fn unfinished_jobs_go_on_until_now() {
+        assert_eq!(
+            spans(&job(JobStatus::Running, Some(15_000), None), &[], 20_000),
+            [("q", 10_000, 15_000), ("r", 15_000, 20_000)]
+        );
+        assert_eq!(spans(&job(JobStatus::Pending, None, None), &[], 20_000), [("q", 10_000, 20_000)]);
+        let next = spans(&job(JobStatus::Scheduled, Some(1), None), &[failed(1, 11_000, 12_000)], 20_000);
+        assert_eq!(next.last(), Some(&("w", 12_000, 20_000)));
+        assert_eq!(spans(&job(JobStatus::Blocked, None, None), &[], 20_000), []);
+    }
+
+    #[test]
+    fn a_short_attempt_can_be_seen() {
+        let times = Times { zone: chrono_tz::Tz::UTC, now_ms: 10_000_000 };
+        let jobs = [
+            JobOfRun { needed_until: None, ..job(JobStatus::Successful, Some(0), Some(9_000_000)) },
+            job(JobStatus::Successful, Some(8_999_999), Some(9_000_000)),
+        ];
+        let timeline = Timeline::new(&jobs, &BTreeMap::new(), 0, &times);
+        let last = timeline.rows[1].bars.last().map(|bar| (bar.x.as_str(), bar.width.as_str()));
+        assert_eq!(last, Some(("99.60%", "0.40%")));
+    }
+}
