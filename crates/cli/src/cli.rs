@@ -100,11 +100,10 @@ Exit codes:
 
 /// The verbs by task, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     #[cfg(feature = "web")]
-    ("See it in a browser", &["web", "open", "token"]),
+    ("Run workflows", &["run", "submit", "resume", "serve", "worker", "web"]),
     #[cfg(not(feature = "web"))]
-    ("See it in a browser", &["token"]),
+    ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("Observe", &["runs", "inspect", "logs", "artifacts", "watch", "why", "jobs", "stats"]),
     (
         "Control",
@@ -117,7 +116,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Write workflows",
         &["init", "validate", "plan", "test", "fmt", "schema", "graph", "import", "apply", "workflows"],
     ),
-    ("Maintain", &["doctor", "notify", "bench", "db", "completions", "man"]),
+    #[cfg(feature = "web")]
+    ("Maintain", &["doctor", "open", "token", "notify", "bench", "db", "completions", "man"]),
+    #[cfg(not(feature = "web"))]
+    ("Maintain", &["doctor", "token", "notify", "bench", "db", "completions", "man"]),
 ];
 
 const HEADING: Style = Style::new().bold();
@@ -223,7 +225,7 @@ fn help_template(command: &clap::Command, width: Option<usize>) -> StyledStr {
     }
     text.push_str(&format!("\n{HEADING}Global options:{HEADING:#}\n{{options}}{{after-help}}"));
     text.push_str(&format!(
-        "\n\n`{LITERAL}windlass VERB --help{LITERAL:#}` shows the options of a verb, with examples.\n"
+        "\n`{LITERAL}windlass VERB --help{LITERAL:#}` shows the options of a verb, with examples.\n"
     ));
     StyledStr::from(text)
 }
