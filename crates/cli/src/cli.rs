@@ -17,7 +17,7 @@ use crate::arguments::{ColorMode, GlobalOptions};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
     import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
-    schema, serve, signal, stats, submit, test, token, validate, watch, why, worker, workflows,
+    schema, serve, signal, stats, submit, test, token, validate, variable, watch, why, worker, workflows,
 };
 #[cfg(feature = "web")]
 use crate::commands::{open, web};
@@ -68,6 +68,7 @@ pub(crate) enum Command {
     Rerun(rerun::RerunArgs),
     Enqueue(enqueue::EnqueueArgs),
     Queue(queue::QueueArgs),
+    Variable(variable::VariableArgs),
     Init(init::InitArgs),
     Import(import::ImportArgs),
     Validate(validate::ValidateArgs),
@@ -109,7 +110,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Control",
         &[
             "cancel", "retry", "rerun", "signal", "approve", "reject", "enqueue", "change", "delete",
-            "queue", "schedule",
+            "queue", "schedule", "variable",
         ],
     ),
     (

@@ -493,6 +493,16 @@ CREATE INDEX notifications_finished ON notifications (finished_at) WHERE finishe
 -- For counts and lists.
 CREATE INDEX notifications_failed ON notifications (id) WHERE status = 'FAILED';
 
+-- Values that are kept between runs, in one space for all workflows. They belong to no run, so pruning leaves them.
+CREATE TABLE variables (
+    name        {text} NOT NULL PRIMARY KEY,
+    -- JSON. A text that is none is taken as a text.
+    value       {text} NOT NULL,
+    -- The run whose job has set it, even if the run is deleted; NULL if somebody else has set it.
+    run_id      {integer},
+    changed_at  {integer} NOT NULL DEFAULT ({now_ms})
+) {strict};
+
 CREATE TABLE job_dependencies (
     parent_id  {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     child_id   {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,

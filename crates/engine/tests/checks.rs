@@ -60,6 +60,13 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "run 1 is listed under 2 tags, 0 of them among the 0 tags of its definition",
     ),
     (
+        "the value of a variable is within its limit",
+        "INSERT INTO variables (name, value)
+         VALUES ('large', replace(replace(replace(replace('xxxxxxxxxx', 'x', 'xxxxxxxxxx'), 'x', 'xxxxxxxxxx'),
+                                          'x', 'xxxxxxxxxx'), 'x', 'xxxxxxxxxx'))",
+        "variable large has a value of 100000 characters",
+    ),
+    (
         "a trigger belongs to a registered workflow",
         "INSERT INTO triggers (workflow, name, definition, event_name, after_event_id, created_at)
          VALUES ('gone', 'push', '{}', 'push', 0, 0)",
