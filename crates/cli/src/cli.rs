@@ -11,7 +11,7 @@ use anstyle::{AnsiColor, Style};
 use clap::builder::StyledStr;
 use clap::builder::styling::Styles;
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::arguments::{ColorMode, GlobalOptions};
 use crate::commands::{
@@ -29,10 +29,13 @@ use crate::text::table;
 /// Write a workflow in a file and run it. If a job, this program or the machine dies, finished jobs stay
 /// finished, and `windlass resume` continues with the others.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, after_long_help = EXIT_CODES, styles = STYLES)]
+#[command(name = "windlass", version, disable_version_flag = true, after_long_help = EXIT_CODES, styles = STYLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalOptions,
+    /// Print version
+    #[arg(short = 'V', long, action = ArgAction::Version, hide_short_help = true)]
+    version: Option<bool>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -211,7 +214,7 @@ fn wrapped(about: &str, width: Option<usize>) -> String {
 }
 
 fn help_template(command: &clap::Command, width: Option<usize>) -> StyledStr {
-    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    let mut text = String::from("{about-with-newline}{usage-heading} {usage}\n");
     for (heading, verbs) in GROUPS {
         text.push_str(&format!("\n{HEADING}{heading}:{HEADING:#}\n"));
         for verb in *verbs {
