@@ -13,7 +13,7 @@ use windlass_engine::RunStatus;
 use windlass_engine::store::{Count, Failures, FocusedJob, HistogramPart, JobCounts, Page, Run};
 
 pub use filter::{Filter, Since, Tab, Trigger};
-pub(super) use row::{look_of, params_in_a_line, took_ms};
+pub(super) use row::{look_of, params_in_a_line, took_ms, value_as_text};
 
 use super::frame::{Badges, Frame, Reader, Section};
 use super::look::{CANCELLED, FAILED, Look, RUNNING, SUCCESSFUL, WAITING};
