@@ -17,8 +17,10 @@ use crate::arguments::{ColorMode, GlobalOptions};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
     import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
-    schema, serve, signal, stats, submit, test, validate, watch, why, worker, workflows,
+    schema, serve, signal, stats, submit, test, token, validate, watch, why, worker, workflows,
 };
+#[cfg(feature = "web")]
+use crate::commands::{open, web};
 use crate::output;
 use crate::text::table;
 
@@ -43,6 +45,10 @@ pub(crate) enum Command {
     Resume(resume::ResumeArgs),
     Serve(serve::ServeArgs),
     Worker(worker::WorkerArgs),
+    #[cfg(feature = "web")]
+    Web(web::WebArgs),
+    #[cfg(feature = "web")]
+    Open(open::OpenArgs),
     Schedule(schedule::ScheduleArgs),
     Runs(runs::RunsArgs),
     Inspect(inspect::InspectArgs),
@@ -73,6 +79,7 @@ pub(crate) enum Command {
     Apply(apply::ApplyArgs),
     Workflows(workflows::WorkflowsArgs),
     Bench(bench::BenchArgs),
+    Token(token::TokenArgs),
     Notify(notify::NotifyArgs),
     Doctor(doctor::DoctorArgs),
     Db(db::DbArgs),
@@ -94,6 +101,10 @@ Exit codes:
 /// The verbs by task, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
+    #[cfg(feature = "web")]
+    ("See it in a browser", &["web", "open", "token"]),
+    #[cfg(not(feature = "web"))]
+    ("See it in a browser", &["token"]),
     ("Observe", &["runs", "inspect", "logs", "artifacts", "watch", "why", "jobs", "stats"]),
     (
         "Control",

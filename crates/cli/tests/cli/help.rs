@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 36] = [
+const VERBS: [&str; 39] = [
+    "open",
+    "token",
+    "web",
     "man",
     "notify",
     "artifacts",
