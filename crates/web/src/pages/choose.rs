@@ -23,7 +23,12 @@ pub fn retry_from(run: &Run, jobs: &[JobOfRun], reader: &Reader) -> askama::Resu
     let own = jobs.iter().filter(|job| job.group_id.is_none());
     let mut is_first = true;
     RetryFromPage {
-        frame: Frame::new(reader, Section::Runs, &format!("Retry {} #{}", run.workflow, run.id), Badges::default()),
+        frame: Frame::new(
+            reader,
+            Section::Runs,
+            &format!("Retry {} #{}", run.workflow, run.id),
+            Badges::default(),
+        ),
         run_id: run.id,
         workflow: run.workflow.clone(),
         jobs: own

@@ -139,7 +139,10 @@ fn field(param: &Param, values: &Map<String, Json>, errors: &[(Option<String>, S
         choices: choices.into_iter().map(|choice| (choice.clone(), choice == value)).collect(),
         value,
         is_required: param.required,
-        error: errors.iter().find(|(name, _)| name.as_ref() == Some(&param.name)).map(|(_, error)| error.clone()),
+        error: errors
+            .iter()
+            .find(|(name, _)| name.as_ref() == Some(&param.name))
+            .map(|(_, error)| error.clone()),
     }
 }
 
@@ -199,7 +202,12 @@ mod tests {
     #[test]
     fn only_fields_of_params_are_values() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let pairs = [pair("form_token", "x"), pair("param.day", "monday"), pair("param.none", ""), pair("param.text", "a\r\nb")];
+        let pairs = [
+            pair("form_token", "x"),
+            pair("param.day", "monday"),
+            pair("param.none", ""),
+            pair("param.text", "a\r\nb"),
+        ];
         assert_eq!(supplied(&pairs), [pair("day", "monday"), pair("text", "a\nb")]);
     }
 }

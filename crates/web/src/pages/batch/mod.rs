@@ -14,7 +14,7 @@ use super::times::{Stamp, grouped};
 use super::url;
 
 /// So many runs are changed by one form at most.
-pub const RUNS_OF_BATCH: i64 = 1_000;
+pub const RUNS_OF_BATCH: i64 = 500;
 /// So many runs of a batch are shown.
 const RUNS_SHOWN: usize = 25;
 
@@ -84,9 +84,8 @@ impl Batch {
     pub fn of_pairs(pairs: Vec<(String, String)>) -> Result<Batch, String> {
         let pairs: Vec<(String, String)> =
             pairs.into_iter().filter(|(name, value)| name != "form_token" && !value.is_empty()).collect();
-        let value = |name: &str| {
-            pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-        };
+        let value =
+            |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let action = match value("action") {
             Some("retry") => Action::Retry,
             Some("cancel") => Action::Cancel,
@@ -244,7 +243,8 @@ mod tests {
             panic!("a group");
         };
         assert_eq!((since_ms, error.as_str()), (7, "e"));
-        let Which::Matching(filter) = batch("action=cancel&all=1&run=3&state=running&workflow=w&before=9").unwrap().which
+        let Which::Matching(filter) =
+            batch("action=cancel&all=1&run=3&state=running&workflow=w&before=9").unwrap().which
         else {
             panic!("all that match");
         };
@@ -253,7 +253,13 @@ mod tests {
 
     #[test]
     fn nothing_is_changed_by_half_an_address() {
-        for query in ["run=3", "action=delete&run=3", "action=retry", "action=retry&run=x", "action=retry&all=1&stat=x"] {
+        for query in [
+            "run=3",
+            "action=delete&run=3",
+            "action=retry",
+            "action=retry&run=x",
+            "action=retry&all=1&stat=x",
+        ] {
             assert!(batch(query).is_err(), "{query}");
         }
     }

@@ -237,7 +237,15 @@ fn started_by(run: &Run, schedule: Option<&str>) -> String {
 }
 
 fn failure_box(failure: &FailureData, data: &RunData, reader: &Reader) -> FailureBox {
+    let text = failure.first_error.as_ref().map_or_else(String::new, |(_, text)| {
+        super::escape::without_terminal_sequences(text).trim().to_owned()
+    });
     let error = failure.job.error.as_deref().map_or("", first_line);
+    // The error of a job may end with a line of its output, which stands below.
+    let error = match text.is_empty() {
+        true => error,
+        false => error.find(&text).map_or(error, |at| error[..at].trim_end().trim_end_matches(':')),
+    };
     let tries = match failure.job.failures {
         0 | 1 => String::new(),
         count => format!(" after {count} attempts"),
@@ -263,10 +271,11 @@ fn failure_box(failure: &FailureData, data: &RunData, reader: &Reader) -> Failur
     });
     let query = RunQuery { panel: Panel::Log, ..data.query.of_job(failure.job.id) };
     FailureBox {
-        title: format!("{} failed{tries}: {error}", failure.job.name),
-        text: failure.first_error.as_ref().map_or_else(String::new, |(_, text)| {
-            super::escape::without_terminal_sequences(text).trim().to_owned()
-        }),
+        title: match error.is_empty() {
+            true => format!("{} failed{tries}", failure.job.name),
+            false => format!("{} failed{tries}: {error}", failure.job.name),
+        },
+        text,
         others,
         last_successful: failure.last_successful.map(|(id, at)| (id, reader.times.minute(at))),
         first_error: failure.first_error.as_ref().map(|(line, _)| {

@@ -3,8 +3,8 @@
 pub mod read;
 
 use askama::Template;
-use windlass_engine::store::{JobOfRun, Occurrence, RegisteredVersion, Registration, RunSummary, Schedule};
 use windlass_engine::RunStatus;
+use windlass_engine::store::{JobOfRun, Occurrence, RegisteredVersion, Registration, RunSummary, Schedule};
 
 use super::frame::{Badges, Frame, Reader, Section};
 use super::look::{Failure, Look};
@@ -100,9 +100,10 @@ pub fn list(workflows: &[WorkflowSummary], reader: &Reader) -> askama::Result<St
             version: workflow.registration.version,
             is_paused: workflow.registration.paused_at.is_some(),
             strip: strip(&workflow.runs, &reader.times),
-            last: workflow.runs.first().map(|run| {
-                (run.id, Look::of_run(run.status), reader.times.stamp(run.created_at))
-            }),
+            last: workflow
+                .runs
+                .first()
+                .map(|run| (run.id, Look::of_run(run.status), reader.times.stamp(run.created_at))),
             next: next_at(&workflow.schedules).map(|at| reader.times.stamp(at)),
             schedule: match workflow.schedules.as_slice() {
                 [] => "no schedule".to_owned(),
@@ -149,7 +150,12 @@ fn strip(runs: &[RunSummary], times: &Times) -> Strip {
             x: format!("{x:.0}"),
             y: format!("{:.1}", STRIP_HEIGHT - height),
             height: format!("{height:.1}"),
-            title: format!("#{}: {}, {}", run.id, Look::of_run(run.status).word.to_lowercase(), duration(took_ms(run))),
+            title: format!(
+                "#{}: {}, {}",
+                run.id,
+                Look::of_run(run.status).word.to_lowercase(),
+                duration(took_ms(run))
+            ),
         }
     });
     let failed = runs.iter().filter(|run| run.status == RunStatus::Failed).count();
@@ -223,7 +229,11 @@ pub fn page(data: &WorkflowData, reader: &Reader) -> askama::Result<String> {
         strip: strip(&data.runs, times),
         run_ids: data.jobs.iter().map(|(id, _)| *id).collect(),
         grid: grid(&data.jobs),
-        schedules: data.schedules.iter().map(|(schedule, skipped)| schedule_row(schedule, skipped, times)).collect(),
+        schedules: data
+            .schedules
+            .iter()
+            .map(|(schedule, skipped)| schedule_row(schedule, skipped, times))
+            .collect(),
         versions: data
             .versions
             .iter()
@@ -244,7 +254,8 @@ pub fn page(data: &WorkflowData, reader: &Reader) -> askama::Result<String> {
 fn schedule_row(schedule: &Schedule, skipped: &[Occurrence], times: &Times) -> ScheduleRow {
     ScheduleRow {
         name: schedule.name.clone(),
-        rule: serde_json::to_value(&schedule.definition).map_or_else(|_| String::new(), |rule| rule_text(&rule)),
+        rule: serde_json::to_value(&schedule.definition)
+            .map_or_else(|_| String::new(), |rule| rule_text(&rule)),
         state: match (schedule.paused_at.is_some(), schedule.is_active()) {
             (true, _) => "paused",
             (false, true) => "active",
@@ -253,7 +264,9 @@ fn schedule_row(schedule: &Schedule, skipped: &[Occurrence], times: &Times) -> S
         next: schedule.next_at.filter(|_| schedule.is_active()).map(|at| times.stamp(at)),
         skipped: skipped
             .iter()
-            .map(|occurrence| (times.stamp(occurrence.scheduled_for), occurrence.reason.clone().unwrap_or_default()))
+            .map(|occurrence| {
+                (times.stamp(occurrence.scheduled_for), occurrence.reason.clone().unwrap_or_default())
+            })
             .collect(),
     }
 }
@@ -278,7 +291,11 @@ fn grid(runs: &[(i64, Vec<JobOfRun>)]) -> Vec<GridRow> {
             .iter()
             .map(|(run_id, jobs)| {
                 let found = jobs.iter().find(|other| other.name == job.name)?;
-                Some(GridCell { run_id: *run_id, job_id: found.id, look: Look::of_job(found.status, Failure::of(found.allow_failure)) })
+                Some(GridCell {
+                    run_id: *run_id,
+                    job_id: found.id,
+                    look: Look::of_job(found.status, Failure::of(found.allow_failure)),
+                })
             })
             .collect(),
     })
