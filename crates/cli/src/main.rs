@@ -31,7 +31,7 @@ use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
     import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
-    schema, serve, signal, stats, submit, test, token, validate, watch, why, worker, workflows,
+    schema, serve, signal, stats, submit, test, token, validate, variable, watch, why, worker, workflows,
 };
 #[cfg(feature = "web")]
 use crate::commands::{open, web};
@@ -120,6 +120,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Jobs(args) => jobs::execute(&global, args),
         Command::Stats(args) => stats::execute(&global, &args),
         Command::Cancel(args) => cancel::execute(&global, &args),
+        Command::Variable(args) => variable::execute(&global, &args),
         Command::Signal(args) => signal::execute(&global, &args),
         Command::Approve(args) => approve::approve(&global, &args),
         Command::Reject(args) => approve::reject(&global, &args),

@@ -5,6 +5,7 @@ pub mod attempt_end;
 pub mod decide;
 mod files;
 pub mod join_rule;
+pub mod set_variables;
 pub mod status;
 pub mod store;
 mod tables;

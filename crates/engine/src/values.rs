@@ -53,6 +53,7 @@ pub fn values(
     end: Option<&RunEnd>,
     jobs: Vec<JobValues>,
     item: Option<&Item>,
+    variables: Map<String, Json>,
 ) -> Result<Json, String> {
     let params: Map<String, Json> = serde_json::from_str(&run.params)
         .map_err(|error| format!("the run's params are no JSON object: {error}"))?;
@@ -60,7 +61,8 @@ pub fn values(
         .into_iter()
         .map(|job| Ok((job.name.clone(), job_values(job)?)))
         .collect::<Result<_, String>>()?;
-    let mut values = json!({ "params": params, "run": run_values(run, end), "jobs": jobs });
+    let mut values =
+        json!({ "params": params, "run": run_values(run, end), "jobs": jobs, "variables": variables });
     if let Some(Item { index, value }) = item {
         values["item"] = value.clone();
         values["index"] = json!(index);

@@ -81,6 +81,8 @@ fn record(path: &Path) -> BTreeSet<Statement> {
     bench.store.for_scheduler().admit_waiting("").unwrap();
     bench.finish(worker, limited.last().unwrap(), success());
     support::notify_of_groups(&bench.store, worker);
+    bench.store.variables().set("cursor", "1").unwrap();
+    bench.store.variables().values(&BTreeSet::from(["cursor".to_owned()])).unwrap();
     support::fire_schedules(&bench.store, &bench.clock);
     drop(bench);
     std::mem::take(&mut *statements.lock().unwrap())
@@ -197,6 +199,19 @@ fn the_next_item_of_a_group_is_found_in_its_index() {
         assert!(plan.iter().any(|known| known == step), "{part}: {plan:#?}");
         assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{part}: {plan:#?}");
     }
+}
+
+/// A variable is found by its name, however many there are.
+#[test]
+fn a_variable_is_found_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let statements = record(&path);
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    let reads =
+        statements.iter().filter(|statement| statement.to_string().contains("FROM variables WHERE name"));
+    let plans: Vec<Vec<String>> = reads.map(|statement| plan(&raw, &texts(*statement)[0])).collect();
+    assert_eq!(plans, [["SEARCH variables USING INDEX sqlite_autoindex_variables_1 (name=?)"]]);
 }
 
 /// What SQLite runs for a statement.

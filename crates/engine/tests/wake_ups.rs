@@ -47,6 +47,7 @@ fn end(bench: &Bench, is_success: bool) {
             exit_code: None,
             logs,
             artifacts: Vec::new(),
+            variables: Vec::new(),
         }
     });
     let finished = bench.store.for_workers().finish_and_claim(finishes.collect(), None).unwrap().0;

@@ -10,7 +10,7 @@ use crate::run::{Observed, ObservedJob};
 pub struct Difference {
     /// The job; the run, if there is none.
     pub job: Option<String>,
-    /// What differs: `status`, `attempts`, `error`, `output` or `fake`.
+    /// What differs: `status`, `attempts`, `error`, `output`, `variable` or `fake`.
     pub aspect: &'static str,
     /// What was expected.
     pub expected: String,
@@ -53,6 +53,7 @@ pub fn check(case: &Case, observed: &Observed) -> Vec<Difference> {
         }
     }
     check_outputs(case, observed, &mut differences);
+    check_variables(case, observed, &mut differences);
     differences
 }
 
@@ -70,6 +71,21 @@ fn check_outputs(case: &Case, observed: &Observed, differences: &mut Vec<Differe
                 expected: format!("{name} = {expected}"),
                 actual: output_text(actual),
                 error,
+            });
+        }
+    }
+}
+
+fn check_variables(case: &Case, observed: &Observed, differences: &mut Vec<Difference>) {
+    for (name, expected) in &case.expect.variables {
+        let actual = observed.variables.get(name);
+        if actual != Some(expected) {
+            differences.push(Difference {
+                job: None,
+                aspect: "variable",
+                expected: format!("{name} = {expected}"),
+                actual: output_text(actual),
+                error: None,
             });
         }
     }

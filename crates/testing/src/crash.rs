@@ -35,7 +35,7 @@ pub struct Crashes {
 pub struct CrashDifference {
     /// The job; the run, if there is none.
     pub job: Option<String>,
-    /// What differs: `status`, `output` or `attempts`.
+    /// What differs: `status`, `variables`, `output` or `attempts`.
     pub aspect: &'static str,
     /// What the undisturbed run has.
     pub undisturbed: String,
@@ -126,6 +126,11 @@ impl Found {
         if disturbed.status != undisturbed.status {
             let (before, after) = (undisturbed.status.to_string(), disturbed.status.to_string());
             self.note(None, "status", before, after, None, commit);
+        }
+        if disturbed.variables != undisturbed.variables {
+            let text = |variables| serde_json::to_string(variables).unwrap_or_default();
+            let (before, after) = (text(&undisturbed.variables), text(&disturbed.variables));
+            self.note(None, "variables", before, after, None, commit);
         }
         let names: BTreeSet<&String> = undisturbed.jobs.keys().chain(disturbed.jobs.keys()).collect();
         for name in names {

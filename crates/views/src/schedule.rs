@@ -24,6 +24,8 @@ pub struct ScheduleView {
     cron: Option<String>,
     /// Its interval.
     every_ms: Option<i64>,
+    /// Its only instant.
+    at: Option<Instant>,
     /// The time zone of its times.
     timezone: String,
     /// What happens to an occurrence while an earlier run is unfinished.
@@ -65,9 +67,10 @@ impl ScheduleView {
     /// From the row of the schedule.
     pub fn new(schedule: &Schedule) -> ScheduleView {
         let definition = &schedule.definition;
-        let (cron, every_ms) = match &definition.rule {
-            Rule::Cron(cron) => (Some(cron.clone()), None),
-            Rule::EveryMs(every_ms) => (None, Some(*every_ms)),
+        let (cron, every_ms, at_ms) = match &definition.rule {
+            Rule::Cron(cron) => (Some(cron.clone()), None, None),
+            Rule::EveryMs(every_ms) => (None, Some(*every_ms), None),
+            Rule::AtMs(at_ms) => (None, None, Some(*at_ms)),
         };
         ScheduleView {
             schedule_id: schedule.id,
@@ -75,6 +78,7 @@ impl ScheduleView {
             schedule: schedule.name.clone(),
             cron,
             every_ms,
+            at: instant(at_ms),
             timezone: definition.timezone.clone(),
             overlap: overlap_name(definition.overlap),
             catchup: catchup_name(definition.catchup),

@@ -54,7 +54,7 @@ pub use windlass_engine::store::{
     Queues, RETRY_BATCH, Rate, Reason, RegisteredVersion, Registration, RegistrationChange, Registrations,
     Restored, RetriedBatch, RetrySelection, Run, RunDefinition, RunFilter, RunSummary, Runs, SEARCH_MAX,
     Schedule, ScheduleChange, ScheduleOrigin, Schedules, Setting, StartTime, StartedBy, Stats, Submitted,
-    TimeRange, Upkeep, Why, Worker, Workers,
+    TimeRange, Upkeep, VARIABLES_LISTED_MAX, Variable, Variables, Why, Worker, Workers,
 };
 pub use windlass_engine::transition::{Outcome, Repeat};
 pub use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason, WaitsFor, WorkerStatus};

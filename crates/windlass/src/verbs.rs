@@ -1,7 +1,9 @@
 //! What a program can read and do, grouped by noun.
 
 use windlass_engine::HasStore;
-use windlass_engine::store::{Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Workers};
+use windlass_engine::store::{
+    Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Variables, Workers,
+};
 
 use crate::open::Windlass;
 
@@ -47,6 +49,12 @@ impl Windlass {
     #[must_use]
     pub fn registrations(&self) -> Registrations<'_> {
         self.store().registrations()
+    }
+
+    /// Values that are kept between runs: set, read, list and delete them.
+    #[must_use]
+    pub fn variables(&self) -> Variables<'_> {
+        self.store().variables()
     }
 
     /// Workers that are alive.

@@ -71,6 +71,7 @@ impl TestWorker {
             exit_code: None,
             logs: Vec::new(),
             artifacts: Vec::new(),
+            variables: Vec::new(),
         };
         self.shared.results.add(ended, 0, self.shared.clock().monotonic_us())
     }

@@ -59,6 +59,7 @@ impl Job {
             success_if: None,
             skip_if: None,
             repeat: None,
+            set_variables: None,
             secrets: Vec::new(),
             queue: DEFAULT_QUEUE.to_owned(),
             priority: 0,

@@ -117,6 +117,13 @@ pub(crate) fn outputs_read(
     Ok(reads.into_iter().map(|read| read.job).collect())
 }
 
+/// Checks the names in an expression that may give any value.
+pub(crate) fn value(expression: &Expression, field: &str, names: &KnownNames<'_>, place: Place) -> Checked {
+    let mut templates = Templates::default();
+    templates.add_value(expression.text(), place);
+    check_texts(&templates, field, names).map(|_reads| ())
+}
+
 /// Checks the names and the type of a condition.
 pub(crate) fn condition(
     expression: Option<&Expression>,

@@ -56,7 +56,7 @@ pub use graph::Graph;
 pub use kinds::Action;
 pub use lower::{parse, parse_accepting};
 pub use model::{Job, OnInterrupt, Repetition, Retry, RunHandler, When, Workflow};
-pub use names::{check_event_name, check_schedule_name};
+pub use names::{check_event_name, check_schedule_name, check_variable_name};
 pub use params::{Param, ParamKind};
 pub use report::{Colour, Diagnostic, Report};
 pub use source::{Format, IncludedText, STANDARD_INPUT, Source};

@@ -88,6 +88,12 @@ pub const NESTING: usize = 32;
 pub const NAME_CHARS: usize = 200;
 /// The largest number of parameters of a workflow.
 pub const PARAMS: usize = 1_000;
+/// The largest number of variables that a job sets.
+pub const SET_VARIABLES: usize = 100;
+/// The largest size of the value of a variable in bytes, as JSON.
+pub const VARIABLE_BYTES: usize = 64 * 1024;
+/// The largest number of variables in a database.
+pub const VARIABLES: i64 = 10_000;
 /// The largest number of `outputs` of a workflow.
 pub const OUTPUTS: usize = 1_000;
 /// The largest number of workflows that a workflow calls, directly or through others.

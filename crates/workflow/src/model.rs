@@ -173,6 +173,8 @@ pub enum Rule {
     Cron(String),
     /// At a fixed interval in milliseconds. Changes of the clock have no effect.
     EveryMs(i64),
+    /// Once, at this instant, in milliseconds since the Unix epoch.
+    AtMs(i64),
 }
 
 /// What happens at an occurrence while an earlier run of the schedule is not over.
@@ -361,6 +363,9 @@ pub struct Job {
     /// A job that succeeds is executed again until this holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Box<Repetition>>,
+    /// Variables that get the values of these expressions when the job succeeds, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_variables: Option<Box<BTreeMap<String, Expression>>>,
     /// The names of the secrets that the job gets as variables, sorted, without duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,

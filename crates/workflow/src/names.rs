@@ -107,6 +107,21 @@ pub fn check_event_name(name: &str) -> Result<(), String> {
     }
 }
 
+/// Checks the name of a variable that is kept between runs.
+///
+/// # Errors
+/// The rule that the name breaks.
+pub fn check_variable_name(name: &str) -> Result<(), String> {
+    let mut findings = Findings::default();
+    match check(name, &(0..0), NameKind::Variable, &mut findings) {
+        true => Ok(()),
+        false if name.len() > limits::NAME_CHARS => {
+            Err(format!("the name of a variable has at most {} characters", limits::NAME_CHARS))
+        }
+        false => Err(format!("the name of a variable {}", NameKind::Variable.rule())),
+    }
+}
+
 /// Checks the name of a schedule.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::expression::{Expression, Lookup, Segment};
 use crate::graph::Graph;
 use crate::model::{Job, When, Workflow};
+use crate::template::variables_read;
 
 /// A job of a run that has not started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub enum Items {
     None,
     /// So many.
     Count(usize),
-    /// Its list comes from a job of the run.
+    /// Its list comes from a job of the run, or reads variables.
     Unknown,
     /// Its list has no value, and this is why.
     Fails(String),
@@ -93,7 +94,10 @@ fn items(job: &Job, values: &Json) -> Items {
     if let Some(count) = for_each.written_count() {
         return Items::Count(count);
     }
-    if for_each.expression().is_some_and(|expression| !is_known(expression)) {
+    let reads_variables = |text: &&str| !variables_read(text).is_empty();
+    if for_each.expression().is_some_and(|expression| !is_known(expression))
+        || for_each.texts().iter().any(reads_variables)
+    {
         return Items::Unknown;
     }
     match for_each.items(values) {

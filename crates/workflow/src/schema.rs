@@ -49,7 +49,7 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
     match known {
         Table::Workflow | Table::LocalWorkflow => Some(json!({ "required": ["jobs"] })),
         Table::Job => Some(one_of(&kinds::action_key_names())),
-        Table::Schedule => Some(one_of(&["cron", "every"])),
+        Table::Schedule => Some(one_of(&["cron", "every", "at"])),
         Table::Trigger => Some(one_of(&["event", "after"])),
         Table::Http => {
             let body = at_most_one(&["json", "body", "form"]);

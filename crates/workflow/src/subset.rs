@@ -97,6 +97,7 @@ fn reads(job: &Job) -> Vec<String> {
         .into_iter()
         .flatten()
         .chain(until)
+        .chain(job.set_variables.iter().flat_map(|variables| variables.values()))
         .flat_map(|expression| expression.reads())
         .map(|read| read.job)
         .chain(job.action.inputs().iter().map(|input| input.job.clone()))

@@ -135,6 +135,7 @@ fn a_job_with_few_keys_gets_the_defaults() {
         success_if: None,
         skip_if: None,
         repeat: None,
+        set_variables: None,
         for_each: None,
         secrets: Vec::new(),
         queue: model::DEFAULT_QUEUE.to_owned(),

@@ -268,6 +268,7 @@ fn invalid_rules_are_refused_with_a_reason() {
         ("0 0 30W 2 *", "never occurs"),
         ("@reboot", "there is no `@reboot`; the words are @yearly"),
         ("@every 5m", "write every = "),
+        ("@once", "write at = "),
         ("@weekyl", "did you mean `@weekly`?"),
         ("* * * * *\u{a0}*", "in the day of week field"),
         (&long, "607 bytes; the limit is 500"),
@@ -436,4 +437,15 @@ fn jitter_is_deterministic_and_evenly_spread() {
     assert!(others.iter().collect::<std::collections::BTreeSet<_>>().len() > 40, "{others:?}");
     assert_eq!((jitter("a", 5, 0), jitter("a", 5, -1)), (0, 0));
     assert!((0..=i64::MAX).contains(&jitter("a", 5, i64::MAX)));
+}
+
+#[test]
+fn a_schedule_with_one_instant_occurs_once() {
+    let at_ms = parse_instant("2026-03-29T02:30", "Europe/Berlin").unwrap();
+    let timetable = Timetable::of(&schedule(Rule::AtMs(at_ms), "Europe/Berlin")).unwrap();
+    let only = Occurrence { at_ms, moved: None };
+    assert_eq!(timetable.after(i64::MIN).collect::<Vec<_>>(), [only]);
+    assert_eq!(timetable.until(i64::MAX).collect::<Vec<_>>(), [only]);
+    assert_eq!((timetable.after(at_ms - 1).next(), timetable.after(at_ms).next()), (Some(only), None));
+    assert_eq!((timetable.until(at_ms).next(), timetable.until(at_ms - 1).next()), (Some(only), None));
 }

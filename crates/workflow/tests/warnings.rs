@@ -191,3 +191,22 @@ fn no_example_has_a_warning() {
     }
     assert!(count > 10, "{count}");
 }
+
+#[test]
+fn a_variable_that_the_first_run_does_not_have() {
+    let file = |read: &str, needs: &str| {
+        format!(
+            "[jobs.load]\nrun = 'x'\nset_variables = {{ cursor = 'output' }}\n[jobs.read]\nrun = 'x'\n{needs}\nenv = {{ A = '{{{{ {read} }}}}' }}\n"
+        )
+    };
+    let found_for = |read: &str, needs: &str| found(&file(read, needs));
+    let warning = ["7: the first run has no variable `cursor`: job `load` sets it at its end"];
+    assert_eq!(found_for("variables.cursor", ""), warning);
+    assert_eq!(found_for("variables.cursor | default(0)", ""), Vec::<String>::new());
+    assert_eq!(found_for("variables.cursor", "needs = 'load'"), Vec::<String>::new(), "it is set before");
+    assert_eq!(found_for("variables.region", ""), Vec::<String>::new(), "somebody else sets it");
+    let own = "[jobs.count]\nrun = 'x'\nset_variables = { n = 'variables.n + output' }\n";
+    assert_eq!(found(own), ["3: the first run has no variable `n`: job `count` sets it at its end"]);
+    let shared = format!("env = {{ A = '{{{{ variables.n }}}}' }}\n{}", own.replace("variables.n", "1"));
+    assert_eq!(found(&shared), ["1: the first run has no variable `n`: job `count` sets it at its end"]);
+}

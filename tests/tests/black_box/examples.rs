@@ -60,6 +60,8 @@ fn every_example_is_valid_and_tested_here() {
         "repeat.toml",
         "triggers.toml",
         "typed-params.json",
+        "variables.test.toml",
+        "variables.toml",
         "waiting.toml",
         "word-count.toml",
         "workspace.toml",
@@ -81,8 +83,25 @@ fn every_example_is_valid_and_tested_here() {
 #[test]
 fn the_cases_of_the_examples_pass_whatever_the_engine_survives() {
     let sandbox = Sandbox::new();
-    let path = examples().join("approval.toml").to_string_lossy().into_owned();
-    sandbox.run(&["test", &path, "--crash-everywhere"]).exited(0);
+    for example in ["approval.toml", "variables.toml"] {
+        let path = examples().join(example).to_string_lossy().into_owned();
+        sandbox.run(&["test", &path, "--crash-everywhere"]).exited(0);
+    }
+    assert_clean(&sandbox);
+}
+
+#[test]
+fn variables_count_the_lines_that_are_new() {
+    let sandbox = Sandbox::new();
+    let path = examples().join("variables.toml").to_string_lossy().into_owned();
+    sandbox.run(&["run", &path]).exited(0);
+    let lines = fs::read_to_string(examples().join("daily-digest.log")).expect("a log").lines().count();
+    let counted = || sandbox.run(&["variable", "get", "lines_counted"]).exited(0).stdout;
+    assert_eq!(output(&sandbox, "count"), serde_json::json!({ "new": lines, "lines": lines }));
+    assert_eq!(counted(), format!("{lines}\n"));
+    sandbox.run(&["run", &path]).exited(0);
+    assert_eq!(sandbox.tables().jobs_of(2)["report"].status, "SKIPPED", "nothing is new");
+    assert_eq!(counted(), format!("{lines}\n"));
     assert_clean(&sandbox);
 }
 

@@ -49,5 +49,6 @@ mod support;
 mod terminal;
 mod threads;
 mod triggers;
+mod variables;
 mod waits;
 mod workspaces;

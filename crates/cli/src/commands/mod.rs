@@ -38,6 +38,7 @@ pub(crate) mod submit;
 pub(crate) mod test;
 pub(crate) mod token;
 pub(crate) mod validate;
+pub(crate) mod variable;
 pub(crate) mod watch;
 #[cfg(feature = "web")]
 pub(crate) mod web;

@@ -37,6 +37,7 @@ pub(crate) fn summary(schedule: &Definition) -> String {
         Rule::EveryMs(every_ms) => {
             format!("{}: every {}", schedule.name, to_text(*every_ms))
         }
+        Rule::AtMs(at_ms) => format!("{}: once, at {}", schedule.name, local_time(*at_ms, schedule)),
     }
 }
 
@@ -52,11 +53,12 @@ pub(crate) fn catchup_rule(definition: &Definition) -> String {
     text
 }
 
-/// The rule: a cron expression, or an interval.
+/// The rule: a cron expression, an interval, or an instant.
 pub(crate) fn rule(definition: &Definition) -> String {
     match &definition.rule {
         Rule::Cron(cron) => cron.clone(),
         Rule::EveryMs(every_ms) => format!("every {}", to_text(*every_ms)),
+        Rule::AtMs(at_ms) => format!("once, at {}", local_time(*at_ms, definition)),
     }
 }
 

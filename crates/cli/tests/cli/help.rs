@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 39] = [
+const VERBS: [&str; 40] = [
     "open",
     "token",
     "web",
@@ -33,6 +33,7 @@ const VERBS: [&str; 39] = [
     "enqueue",
     "queue",
     "schedule",
+    "variable",
     "init",
     "validate",
     "plan",
@@ -90,7 +91,7 @@ fn parts(help: &str) -> Vec<String> {
 fn every_subcommand_explains_each_argument() {
     let bench = Bench::new();
     let mut seen = 0;
-    for verb in ["queue", "schedule", "workflows", "db", "import"] {
+    for verb in ["queue", "schedule", "variable", "workflows", "db", "import"] {
         for part in parts(&bench.windlass(&[verb, "--help"]).code(0).stdout) {
             let outcome = bench.windlass(&[verb, &part, "--help"]);
             let help = &outcome.code(0).stdout;

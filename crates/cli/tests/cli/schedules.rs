@@ -56,6 +56,24 @@ fn a_schedule_is_listed_and_shown_with_its_next_times() {
 }
 
 #[test]
+fn a_schedule_with_one_instant_is_added_and_shown() {
+    let bench = bench();
+    let add = |options: &[&str]| bench.windlass(&[&["schedule", "add", "once", "nightly"], options].concat());
+    add(&["--at", "2031-03-30T12:00", "--timezone", "Europe/Berlin"])
+        .code(0)
+        .says(&["2031-03-30T12:00:00+02:00"]);
+    let listed = bench.json(&["schedule", "show", "nightly/once"]);
+    assert_eq!((&listed["at"], &listed["next_at"]), (&"2031-03-30T10:00:00.000Z".into(), &listed["at"]));
+    assert!(listed["cron"].is_null() && listed["every_ms"].is_null(), "{listed:#}");
+    bench
+        .windlass(&["schedule", "show", "nightly/once"])
+        .code(0)
+        .says(&["once, at 2031-03-30T12:00:00+02:00"]);
+    add(&["--at", "noon"]).code(2).tells(&["--at", "write a day like"]);
+    add(&["--at", "2031-03-30", "--start", "2031-01-01"]).code(2).tells(&["cannot be used with"]);
+}
+
+#[test]
 fn a_schedule_is_added_paused_and_removed() {
     let bench = bench();
     let add =

@@ -113,7 +113,8 @@ pub(super) fn stop_run(
              last_error = CASE WHEN {is_stopped_later} THEN last_error ELSE $3 END,
              finished_at = CASE WHEN {is_stopped_later} THEN finished_at ELSE $2 END,
              updated_at = $2,
-             status = CASE WHEN {is_stopped_later} THEN status ELSE 'CANCELLED' END
+             status = CASE WHEN {is_stopped_later} THEN status ELSE 'CANCELLED' END,
+             waits_for = CASE WHEN {is_stopped_later} THEN waits_for END
          WHERE run_id = $1 AND phase >= $5 AND phase <= $6
            AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')
                 OR (status = 'FAILED' AND finished_at IS NULL))
@@ -176,7 +177,7 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
     let cancelled = first(
         connection,
         "UPDATE jobs
-         SET status = 'CANCELLED', last_error = 'it was cancelled', updated_at = $2, finished_at = $2
+         SET status = 'CANCELLED', waits_for = NULL, last_error = 'it was cancelled', updated_at = $2, finished_at = $2
          WHERE id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING') AND NOT {is_stopped_later}
          RETURNING run_id, name, allow_failure, group_id",
         &[job_id.into(), now_ms.into()],

@@ -240,7 +240,7 @@ impl ForWorkers<'_> {
              WHERE status = 'SCHEDULED' AND {of_runs_in_active_queues}",
             // A job that has started a run is work again when the run is over. Until then the jobs of that run are.
             "SELECT DISTINCT queue, kind, requires, version FROM jobs
-             WHERE status = 'WAITING' AND {of_runs_in_active_queues}
+             WHERE status = 'WAITING' AND waits_for IS NOT NULL AND {of_runs_in_active_queues}
                AND (waits_for <> 'run' OR EXISTS (SELECT 1 FROM runs
                                                   WHERE runs.parent_job_id IS NOT NULL
                                                     AND {by runs.parent_job_id = jobs.id}

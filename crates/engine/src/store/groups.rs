@@ -21,6 +21,12 @@ pub struct Events<'s> {
     pub(in crate::store) store: &'s Store,
 }
 
+/// Values that are kept between runs. See [`Store::variables`].
+#[derive(Clone, Copy)]
+pub struct Variables<'s> {
+    pub(in crate::store) store: &'s Store,
+}
+
 /// Notifications and their targets. See [`Store::notifications`].
 #[derive(Clone, Copy)]
 pub struct Notifications<'s> {
@@ -104,6 +110,12 @@ impl Store {
     #[must_use]
     pub fn events(&self) -> Events<'_> {
         Events { store: self }
+    }
+
+    /// Values that are kept between runs.
+    #[must_use]
+    pub fn variables(&self) -> Variables<'_> {
+        Variables { store: self }
     }
 
     /// Notifications and their targets.

@@ -29,6 +29,7 @@ mod schedules;
 mod secrets;
 mod stats;
 mod triggers;
+mod variables;
 mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,7 +69,7 @@ pub use for_scheduler::rescue::{Rescued, StuckJob};
 pub(crate) use for_workers::OF_RUNS_IN_ACTIVE_QUEUES;
 pub use groups::{
     Access, Events, ForRestore, ForScheduler, ForWorkers, HasStore, Jobs, Logs, Notifications, Queues,
-    Registrations, Runs, Schedules, Upkeep, Workers,
+    Registrations, Runs, Schedules, Upkeep, Variables, Workers,
 };
 pub use health::{Health, OldPending};
 pub(crate) use jobs::JOB_COLUMNS;
@@ -129,6 +130,7 @@ pub use stats::{COUNT_MAX, Count, Stats};
 pub use triggers::start::TRIGGER_DEPTH_MAX;
 pub use triggers::start::{Dispatched, TriggeredRun};
 pub use triggers::{RegisteredTrigger, TriggerFailure};
+pub use variables::{VARIABLES_LISTED_MAX, Variable};
 pub use workers::{NewWorker, Worker};
 
 /// All operations on the tables. Cheap to clone.

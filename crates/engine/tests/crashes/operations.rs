@@ -303,6 +303,7 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
             exit_code: None,
             logs: Vec::new(),
             artifacts: Vec::new(),
+            variables: Vec::new(),
         }
     };
     let finishes = running.into_iter().map(end).collect();
@@ -363,6 +364,7 @@ pub(crate) fn fail_an_item_fast() -> Operation {
             exit_code: None,
             logs: Vec::new(),
             artifacts: Vec::new(),
+            variables: Vec::new(),
         };
         if store.jobs().of_run(1)?.iter().any(|job| job.failures > 0) {
             return Ok(());

@@ -147,6 +147,7 @@ pub(crate) fn failed_group(bench: &Bench) {
         exit_code: None,
         logs: Vec::new(),
         artifacts: Vec::new(),
+        variables: Vec::new(),
     };
     bench.store.for_workers().finish_and_claim(vec![finish], None).unwrap();
     assert!(bench.store.for_workers().set_status(worker, WorkerStatus::Stopped).unwrap());

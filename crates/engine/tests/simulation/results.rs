@@ -115,6 +115,7 @@ impl World {
             exit_code: None,
             logs: end.lines.clone(),
             artifacts: Vec::new(),
+            variables: Vec::new(),
         }
     }
 

@@ -137,6 +137,7 @@ pub fn finish(worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finish {
         exit_code: None,
         logs: Vec::new(),
         artifacts: Vec::new(),
+        variables: Vec::new(),
     }
 }
 

@@ -30,10 +30,11 @@ pub(super) fn take(
             fakes.insert(named.name().to_owned(), attempts);
         }
     });
+    let variables = take_variables(table, "variables");
     let events = people::take_events(table);
     let approvals = people::take_approvals(table, jobs);
     let expect = expect::take(table, workflow, jobs);
-    Case { name, params, now_ms, others, jobs: fakes, events, approvals, expect }
+    Case { name, params, now_ms, others, jobs: fakes, variables, events, approvals, expect }
 }
 
 /// The job with the name of the entry. Reports a name that no job has.
@@ -96,6 +97,20 @@ fn take_params(table: &mut Table<'_, '_>, workflow: &Workflow) -> Map<String, Js
         }
         Map::new()
     })
+}
+
+/// Reads variables with their values.
+pub(super) fn take_variables(table: &mut Table<'_, '_>, key: &'static str) -> BTreeMap<String, Json> {
+    let mut variables = BTreeMap::new();
+    table.named(key, |mut named| {
+        let name = named.name().to_owned();
+        if let Err(reason) = windlass_workflow::check_variable_name(&name) {
+            named.refuse_name(format!("`{name}` can't be the name of a variable"), reason);
+            return;
+        }
+        variables.extend(named.value().map(|value| (name, value)));
+    });
+    variables
 }
 
 fn reason(error: &ParamError) -> String {

@@ -42,12 +42,14 @@ pub(super) fn take(table: &mut Table<'_, '_>, workflow: &Workflow, jobs: &Workfl
                 false => named.unknown("the workflow has no output", known),
             }
         });
-        Expect { status, jobs: expected, outputs }
+        let variables = case::take_variables(table, "variables");
+        Expect { status, jobs: expected, outputs, variables }
     });
     expect.unwrap_or(Expect {
         status: RunStatus::Successful,
         jobs: BTreeMap::new(),
         outputs: BTreeMap::new(),
+        variables: BTreeMap::new(),
     })
 }
 

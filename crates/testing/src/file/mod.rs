@@ -39,6 +39,8 @@ pub struct Case {
     pub others: Others,
     /// The attempts of jobs, by the names of the jobs.
     pub jobs: BTreeMap<String, Vec<FakeAttempt>>,
+    /// The variables that are set before the run, as JSON.
+    pub variables: BTreeMap<String, Json>,
     /// The signals that are sent.
     pub events: Vec<Event>,
     /// What people decide about approvals, by the names of the jobs.
@@ -93,6 +95,8 @@ pub struct Expect {
     pub jobs: BTreeMap<String, ExpectedJob>,
     /// The outputs of the run, by their names.
     pub outputs: BTreeMap<String, Json>,
+    /// The variables after the run, by their names.
+    pub variables: BTreeMap<String, Json>,
 }
 
 /// What is expected of a job.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use windlass_db::Database;
 use windlass_engine::RunFiles;
-use windlass_engine::store::{Job, JobFilter, NewRun, PAGE_MAX, Store, Worker};
+use windlass_engine::store::{Job, JobFilter, NewRun, PAGE_MAX, RunFilter, Store, Worker};
 use windlass_engine::{JobStatus, Random, Result, RunStatus, WaitsFor};
 use windlass_scheduler::{SchedulerSteps, WorkerProcesses};
 use windlass_system::process::{HostScope, Liveness};
@@ -114,8 +114,14 @@ impl Engine {
         self.database.is_dead()
     }
 
-    /// Submits the run of the case, or finds it.
+    /// Submits the run of the case, or finds it. The variables of the case are set before.
     pub(super) fn submit(&mut self, run: &NewRun) -> Result<()> {
+        let is_new = self.store.runs().list(&RunFilter::newest(1))?.rows.is_empty();
+        if is_new {
+            for (name, value) in &self.world.case().variables {
+                self.store.variables().set(name, &value.to_string())?;
+            }
+        }
         self.run_id = self.store.runs().submit(run.clone())?.run_id;
         Ok(())
     }

@@ -47,6 +47,8 @@ pub struct Observed {
     pub jobs: BTreeMap<String, ObservedJob>,
     /// The outputs of the run, or why they have no value. Nothing if it has none, or did not succeed.
     pub outputs: Option<Result<Json, String>>,
+    /// The variables at the end.
+    pub variables: BTreeMap<String, Json>,
     /// The jobs that began and have no fake.
     pub without_fake: BTreeSet<String>,
     /// The jobs for which nothing can happen any more, each with what it waits for.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value as Json;
 use windlass_engine::{Result, WaitsFor};
 
 use super::engine::{Engine, INTERRUPTED};
@@ -41,9 +42,23 @@ pub(super) fn observe(
         }
     }
     let outputs = engine.store().runs().outputs(run.id)?;
+    let variables = read_variables(engine)?;
     let took_ms = run.finished_at.unwrap_or_else(|| world.clock().now_ms()) - world.case().now_ms;
     let without_fake = world.without_fake();
-    Ok(Observed { status: run.status, took_ms, jobs, outputs, without_fake, stuck, commits })
+    Ok(Observed { status: run.status, took_ms, jobs, outputs, variables, without_fake, stuck, commits })
+}
+
+fn read_variables(engine: &Engine) -> Result<BTreeMap<String, Json>> {
+    let mut variables: BTreeMap<String, Json> = BTreeMap::new();
+    loop {
+        let after = variables.keys().next_back().cloned();
+        let page = engine.store().variables().list(after.as_deref())?;
+        if page.is_empty() {
+            return Ok(variables);
+        }
+        let value = |json: &str| serde_json::from_str(json).unwrap_or_default();
+        variables.extend(page.into_iter().map(|variable| (variable.name, value(&variable.value))));
+    }
 }
 
 /// How many of the attempts that have begun were interrupted.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::fakes::Fakes;
 
 /// Everything that a file is drawn from.
-pub(crate) const CONSTRUCTS: [&str; 37] = [
+pub(crate) const CONSTRUCTS: [&str; 39] = [
     "all_finished",
     "all_successful",
     "allow_failure",
@@ -39,10 +39,12 @@ pub(crate) const CONSTRUCTS: [&str; 37] = [
     "retry",
     "retry.if",
     "run",
+    "set_variables",
     "skip_if",
     "sleep",
     "success_if",
     "templates",
+    "variables",
     "wait_for",
     "workflows in workflows",
 ];

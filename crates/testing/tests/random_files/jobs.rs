@@ -72,6 +72,10 @@ impl Draw {
                 ]);
                 format!("jobs.{need}.status in {ends}")
             }
+            // What runs side by side in called workflows sets the same variables.
+            Some(need) if !need.contains('_') && self.draws("variables", 20) => {
+                format!("variables.set_by_{need} | default(-1) in [-1, 0, 200]")
+            }
             Some(_) | None if self.draws("if", 15) => {
                 self.one_of(&["params.flag", "not params.flag"]).to_owned()
             }
@@ -90,6 +94,7 @@ impl Draw {
         self.constructs.insert("run");
         job.insert("run".to_owned(), json!("true"));
         self.attempts(name, job);
+        self.variable(name, "exit_code", job);
         if let Some(need) = needs.first()
             && self.draws("templates", 30)
         {
@@ -102,6 +107,16 @@ impl Draw {
         let is_repeated = job.contains_key("repeat");
         if !is_repeated && self.draws_any(30) {
             self.items(job, needs, jobs);
+        }
+    }
+
+    /// A variable that the job sets. Jobs of called workflows run several times, side by side, so theirs always get the same
+    /// value.
+    fn variable(&mut self, name: &str, value: &str, job: &mut Map<String, Json>) {
+        if self.draws("set_variables", 30) {
+            let value = if name.contains('_') { "'set'" } else { value };
+            let variable = format!("set_by_{name}");
+            job.insert("set_variables".to_owned(), json!({ variable: value }));
         }
     }
 
@@ -177,6 +192,7 @@ impl Draw {
         let number = self.number(1..=3);
         let statuses = (0..number).map(|_attempt| self.one_of(&[200, 200, 200, 404, 503])).collect();
         self.fakes.add_request(name, statuses);
+        self.variable(name, "status", job);
         if self.draws("retry", 60) {
             job.insert("retry".to_owned(), json!({ "max_attempts": 3, "delay": "20s" }));
         }

@@ -108,7 +108,7 @@ fn ends(observed: &Observed) -> Vec<String> {
             job.error.as_ref().map(without_number)
         )
     });
-    let run = format!("the run: {}, {:?}", observed.status, observed.outputs);
+    let run = format!("the run: {}, {:?}, {:?}", observed.status, observed.outputs, observed.variables);
     jobs.chain([run]).collect()
 }
 

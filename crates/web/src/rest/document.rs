@@ -119,11 +119,10 @@ fn move_references_of(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
-                match field {
-                    Value::String(text) if name == "$ref" => {
-                        *text = text.replace("#/$defs/", "#/components/schemas/");
-                    }
-                    field => move_references_of(field),
+                if let ("$ref", Value::String(text)) = (name.as_str(), &mut *field) {
+                    *text = text.replace("#/$defs/", "#/components/schemas/");
+                } else {
+                    move_references_of(field);
                 }
             }
         }

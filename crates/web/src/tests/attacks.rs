@@ -106,16 +106,16 @@ fn a_huge_body_is_refused_before_it_is_read() {
         let ask = || site.ask(route.method.as_str(), &path).header("origin", "http://127.0.0.1:9463");
         let stranger = ask().header("content-length", huge).body(endless(true)).send();
         assert!(matches!(stranger.status.as_u16(), 401 | 413), "{path}: {stranger:?}");
-        let own = ask().as_token(&site).header("content-length", huge).body(endless(true)).send();
+        let own = ask().by_new_token(&site).header("content-length", huge).body(endless(true)).send();
         assert_eq!(own.status, 413, "{path}");
-        let unsaid = ask().as_token(&site).body(endless(false)).send();
+        let unsaid = ask().by_new_token(&site).body(endless(false)).send();
         assert_eq!(unsaid.status, 413, "{path}: the length is not said");
     }
     site.post("/login").header("origin", "http://127.0.0.1:9463").body(endless(false)).send().is(413);
 }
 
 impl super::site::Ask<'_> {
-    fn as_token(self, site: &Site) -> Self {
+    fn by_new_token(self, site: &Site) -> Self {
         let name = format!("t{}", site.store.access().tokens().unwrap().len());
         let token = site.token(&name, Role::Admin);
         self.token(&token)
@@ -220,7 +220,7 @@ fn each_change_is_recorded_once_with_its_caller() {
         site.ask("PATCH", "/api/v1/queues/mail").token(&token).json(&json!({"max_running": -1})).send();
     reply.is(400);
     assert_eq!(audit(&site).len(), 1);
-    site.post("/api/v1/queues/mail/resume").as_browser(&site.session(Role::Admin)).send().is(200);
+    site.post("/api/v1/queues/mail/resume").by_browser(&site.session(Role::Admin)).send().is(200);
     let recorded = audit(&site);
     assert_eq!(recorded[0], "ada resume a queue queue mail");
 }

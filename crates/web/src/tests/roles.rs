@@ -128,7 +128,7 @@ fn every_route_by_every_role() {
         let (method, path) = (route.method.as_str(), path_of(&route));
         for (role, token) in &tokens {
             let by_token = site.ask(method, &path).token(token).send();
-            let by_session = site.ask(method, &path).as_browser(&site.session(*role)).send();
+            let by_session = site.ask(method, &path).by_browser(&site.session(*role)).send();
             let Some(needed) = needed(&route) else { continue };
             for (how, reply) in [("token", by_token), ("session", by_session)] {
                 let may = *role >= needed;
@@ -158,10 +158,10 @@ fn every_route_without_a_valid_caller() {
             ("an expired token", site.ask(method, &path).token(&expired)),
             ("a revoked token", site.ask(method, &path).token(&revoked)),
             ("a made up token", site.ask(method, &path).token("windlass_0")),
-            ("a made up session", site.ask(method, &path).as_browser(&format!("windlass_{name}=x"))),
+            ("a made up session", site.ask(method, &path).by_browser(&format!("windlass_{name}=x"))),
             (
                 "a token as a session",
-                site.ask(method, &path).as_browser(&format!("windlass_{name}={revoked}")),
+                site.ask(method, &path).by_browser(&format!("windlass_{name}={revoked}")),
             ),
         ];
         for (what, ask) in asks {

@@ -51,7 +51,7 @@ fn a_session_ends_with_its_token() {
 fn leaving_ends_the_session() {
     let site = Site::new();
     let cookie = site.session(Role::View);
-    let reply = site.post("/logout").as_browser(&cookie).form("").send();
+    let reply = site.post("/logout").by_browser(&cookie).form("").send();
     reply.is(303);
     assert!(reply.header("set-cookie").contains("Max-Age=0"), "{reply:?}");
     site.get("/api/v1/runs").header("cookie", &cookie).send().is(401);

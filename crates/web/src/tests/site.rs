@@ -194,7 +194,7 @@ impl Ask<'_> {
     }
 
     /// A cookie, the origin of the own pages, and the token of the forms.
-    pub(crate) fn as_browser(self, cookie: &str) -> Self {
+    pub(crate) fn by_browser(self, cookie: &str) -> Self {
         let token = self.site.form_token(cookie);
         self.header("cookie", cookie).header("origin", "http://127.0.0.1:9463").header("x-form-token", &token)
     }

@@ -14,14 +14,14 @@ use windlass_engine::transition::{AttemptOutcome, Outcome, RetryState, after_att
 impl Turn<'_> {
     /// Decides what the end of an attempt makes of its job.
     pub(super) fn decide(&self, ended: EndedAttempt) -> DecidedEnd {
-        let EndedAttempt { owned, outcome, exit_code, logs, artifacts } = ended;
+        let EndedAttempt { owned, outcome, exit_code, logs, artifacts, variables } = ended;
         let has_begun = outcome.has_begun();
         let job = (owned.job.id, owned.job.run_id);
         let finish = self.decide_row(job, owned.worker_id, &owned.job.retry_state, outcome);
         if has_begun {
             operator_log::attempt_ended(&owned.job, &finish);
         }
-        DecidedEnd { finish: Finish { exit_code, logs, artifacts, ..finish }, has_begun }
+        DecidedEnd { finish: Finish { exit_code, logs, artifacts, variables, ..finish }, has_begun }
     }
 
     /// The same for an attempt of which only the row is known: the ids of its job and run, and the retry state.
@@ -42,6 +42,7 @@ impl Turn<'_> {
             exit_code: None,
             logs: Vec::new(),
             artifacts: Vec::new(),
+            variables: Vec::new(),
         }
     }
 
@@ -169,6 +170,7 @@ fn refuse(finish: &Finish, error: &Error) -> Finish {
     let mut refused = finish.clone();
     refused.logs.clear();
     refused.artifacts.clear();
+    refused.variables.clear();
     refused.transition.status = JobStatus::Failed;
     refused.transition.output = None;
     refused.transition.record = Some(AttemptOutcome::Failed);

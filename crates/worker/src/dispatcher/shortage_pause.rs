@@ -46,6 +46,7 @@ mod tests {
             exit_code: None,
             logs: Vec::new(),
             artifacts: Vec::new(),
+            variables: Vec::new(),
         };
         worker.shared.note_refusal("no more files");
         worker.shared.results.add(ended, 0, 0);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::dispatcher::{Dispatcher, wake_for_results};
 use crate::handler::{Attempt, NewAttempt, OutputLog, Stop, StopCause, WakeFile, failed, failed_for_good};
 use crate::shared::{EndedAttempt, NextJob, OwnedJob, RunningAttempt, Shared};
+use windlass_engine::set_variables::SetVariable;
 use windlass_engine::store::{Artifact, LogLine};
 use windlass_engine::transition::Outcome;
 use windlass_system::wake_ups::WakeUps;
@@ -56,6 +57,7 @@ struct ExecutedAttempt {
     /// Lines that are not known to be in the database.
     logs: Vec<LogLine>,
     artifacts: Vec<Artifact>,
+    variables: Vec<SetVariable>,
 }
 
 impl Executor {
@@ -95,11 +97,11 @@ impl Executor {
     /// Calls the handler of an attempt, and hands its end back.
     pub(crate) fn end(&self, begun: BegunAttempt) {
         let clock = self.shared.clock();
-        let ExecutedAttempt { outcome, exit_code, logs, artifacts } = self.execute(&begun);
+        let ExecutedAttempt { outcome, exit_code, logs, artifacts, variables } = self.execute(&begun);
         let BegunAttempt { owned, started_us, .. } = begun;
         self.note_resources(&outcome, started_us / 1_000);
         let ended_us = clock.monotonic_us();
-        let ended = EndedAttempt { owned, outcome, exit_code, logs, artifacts };
+        let ended = EndedAttempt { owned, outcome, exit_code, logs, artifacts, variables };
         let waiting = self.shared.results.add(ended, ended_us - started_us, ended_us);
         self.write_results(waiting);
     }
@@ -153,11 +155,14 @@ impl Executor {
         };
         let cause_seen = stop.cause();
         // Its conditions are asked about an attempt that runs, so that the end of the worker stops this too.
-        let outcome = conditions::judge(attempt, outcome::decide(outcome, cause_seen, cause_seen));
+        let (outcome, variables) =
+            conditions::judge(attempt, outcome::decide(outcome, cause_seen, cause_seen));
         let (outcome, artifacts) = artifacts::keep(attempt, outcome);
         let cause = shared.running.end(owned, || clock.monotonic_ms());
+        let outcome = outcome::mask(outcome::decide(outcome, cause_seen, cause), attempt.masker());
         ExecutedAttempt {
-            outcome: outcome::mask(outcome::decide(outcome, cause_seen, cause), attempt.masker()),
+            variables: outcome::variables_of(&outcome, variables, attempt.masker()),
+            outcome,
             exit_code: attempt.exit_code(),
             logs: log.take_rest(clock.now_ms()),
             artifacts,

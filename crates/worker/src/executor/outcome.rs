@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::handler::{Masker, StopCause, failed};
+use windlass_engine::set_variables::SetVariable;
 use windlass_engine::transition::{Outcome, Repeat};
 
 /// The outcome of an attempt, given what its handler returned and why it was to stop. `cause_seen` is the cause that the
@@ -100,6 +101,18 @@ pub(super) fn mask(outcome: Outcome, masker: Option<&Arc<Masker>>) -> Outcome {
         Outcome::OutOfResources { reason } => Outcome::OutOfResources { reason: text(reason) },
         Outcome::Unstarted => Outcome::Unstarted,
     }
+}
+
+/// The variables that a success sets, without the secrets of its attempt. Another end sets none.
+pub(super) fn variables_of(
+    outcome: &Outcome,
+    variables: Vec<SetVariable>,
+    masker: Option<&Arc<Masker>>,
+) -> Vec<SetVariable> {
+    let Outcome::Successful { .. } = outcome else { return Vec::new() };
+    let Some(masker) = masker else { return variables };
+    let mask = |SetVariable { name, value }| SetVariable { name, value: masker.json(value) };
+    variables.into_iter().map(mask).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a handler knows of the attempt that it executes.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value as Json};
@@ -11,6 +12,7 @@ use super::stop::Stop;
 use windlass_db::error::Result;
 use windlass_engine::RunFiles;
 use windlass_engine::attempt_end::AttemptResult;
+use windlass_engine::set_variables::SetVariable;
 use windlass_engine::store::{Artifact, ClaimedJob, KeptArtifact, LogStream, RunContext, Store};
 use windlass_engine::transition::Outcome;
 use windlass_engine::values::{JobValues, RunEnd};
@@ -120,6 +122,16 @@ impl Attempt {
     pub(crate) fn values_of(&self, names: &[String]) -> Result<Vec<JobValues>> {
         let NewAttempt { job, store, .. } = &self.parts;
         job.run_id.map_or(Ok(Vec::new()), |run_id| store.jobs().values(run_id, names))
+    }
+
+    /// The values of those of these variables that are set.
+    pub(crate) fn variables(&self, names: &BTreeSet<String>) -> Result<Map<String, Json>> {
+        self.parts.store.variables().values(names)
+    }
+
+    /// Why the job can't set these variables.
+    pub(crate) fn refused_variables(&self, variables: &[SetVariable]) -> Result<Option<String>> {
+        self.parts.store.variables().refused(variables)
     }
 
     /// Keeps the exit code of the attempt's process, for `jobs.exit_code`.

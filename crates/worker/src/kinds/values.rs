@@ -5,7 +5,8 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
-use windlass_workflow::{limits, template};
+use windlass_workflow::limits;
+use windlass_workflow::template::{self, variables_read_in};
 
 use crate::handler::{Attempt, failed_for_good};
 use crate::kinds::secrets::Secrets;
@@ -88,7 +89,10 @@ impl<'a> TemplateValues<'a> {
         let Some(run) = self.run else { return Ok(json!({ "params": {}, "run": {}, "jobs": {} })) };
         let jobs = read_with_retries(self.attempt, || self.attempt.values_of(self.uses))?;
         let end = read_with_retries(self.attempt, || self.attempt.run_end())?;
-        values(run, end.as_ref(), jobs, self.attempt.job().item.as_ref()).map_err(failed_for_good)
+        let mut names = variables_read_in(self.attempt.payload());
+        names.extend(variables_read_in(&run.env));
+        let variables = read_with_retries(self.attempt, || self.attempt.variables(&names))?;
+        values(run, end.as_ref(), jobs, self.attempt.job().item.as_ref(), variables).map_err(failed_for_good)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::owned_job::OwnedJob;
+use windlass_engine::set_variables::SetVariable;
 use windlass_engine::store::{Artifact, LogLine};
 use windlass_engine::transition::Outcome;
 
@@ -16,6 +17,8 @@ pub(crate) struct EndedAttempt {
     pub(crate) logs: Vec<LogLine>,
     /// The files that the job keeps.
     pub(crate) artifacts: Vec<Artifact>,
+    /// The variables that the job sets.
+    pub(crate) variables: Vec<SetVariable>,
 }
 
 impl EndedAttempt {
@@ -26,6 +29,7 @@ impl EndedAttempt {
             exit_code: None,
             logs: Vec::new(),
             artifacts: Vec::new(),
+            variables: Vec::new(),
         }
     }
 
@@ -41,7 +45,8 @@ impl EndedAttempt {
             | Outcome::Interrupted { error } => error.len(),
             Outcome::Unstarted | Outcome::OutOfResources { .. } => 0,
         };
-        result + self.logs.iter().map(|line| line.text.len()).sum::<usize>()
+        let variables = self.variables.iter().map(|variable| variable.value.len()).sum::<usize>();
+        result + variables + self.logs.iter().map(|line| line.text.len()).sum::<usize>()
     }
 }
 

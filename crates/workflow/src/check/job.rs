@@ -16,6 +16,7 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     check_retry(&job.retry)?;
     check_conditions(job, names)?;
     check_repeat(job)?;
+    check_set_variables(job, names)?;
     if let Some(for_each) = &job.for_each {
         check_for_each(for_each, names)?;
     }
@@ -55,6 +56,23 @@ fn check_repeat(job: &Job) -> Checked {
     }
     in_range(repeat.every_ms, 1..=limits::DURATION_MS, "repeat.every_ms")?;
     in_range(repeat.max, 1..=limits::ROUNDS, "repeat.max")
+}
+
+fn check_set_variables(job: &Job, names: &KnownNames<'_>) -> Checked {
+    let Some(variables) = &job.set_variables else { return Ok(()) };
+    if !job.action.is_claimed() {
+        return refuse(
+            "set_variables",
+            "no worker executes this job; a job with a process or a request can set them",
+        );
+    }
+    within(variables.len(), limits::SET_VARIABLES, "set_variables")?;
+    for (name, expression) in variables.iter() {
+        let field = format!("set_variables.{name}");
+        field::name(name, &field, NameKind::Variable)?;
+        field::value(expression, &field, names, job.action.end_place())?;
+    }
+    Ok(())
 }
 
 fn check_retry(retry: &Retry) -> Checked {

@@ -64,6 +64,10 @@ fn reads(job: &Job, names: &JobNames<'_>) -> Vec<(usize, &'static str)> {
         let read = expression.iter().flat_map(|expression| expression.reads());
         reads.extend(read.filter_map(|read| Some((names.index(&read.job)?, field))));
     }
+    for (_name, expression) in job.set_variables.iter().flat_map(|variables| variables.iter()) {
+        let read = expression.reads();
+        reads.extend(read.iter().filter_map(|read| Some((names.index(&read.job)?, "set_variables"))));
+    }
     let inputs = job.action.inputs().iter().filter_map(|input| names.index(&input.job));
     reads.extend(inputs.map(|read| (read, "action.inputs")));
     reads

@@ -56,10 +56,19 @@ fn check(schedule: &Schedule, names: &KnownNames<'_>) -> Checked {
     in_range(schedule.jitter_ms, 0..=limits::DURATION_MS, "jitter_ms")?;
     optional_duration(schedule.catchup_window_ms, "catchup_window_ms")?;
     in_range(schedule.catchup_max, 1..=limits::CATCHUP, "catchup_max")?;
+    if let Rule::AtMs(at_ms) = &schedule.rule {
+        in_range(*at_ms, allowed_ms, "rule.at_ms")?;
+        for (instant_ms, field) in [(schedule.start_ms, "start_ms"), (schedule.end_ms, "end_ms")] {
+            if instant_ms.is_some() {
+                return refuse(field, "it has no effect on a schedule that occurs once");
+            }
+        }
+    }
     if let Err(error) = Timetable::of(schedule) {
         let field = match &schedule.rule {
             Rule::Cron(_) => "rule.cron",
             Rule::EveryMs(_) => "rule.every_ms",
+            Rule::AtMs(_) => "rule.at_ms",
         };
         return refuse(field, error.to_string());
     }

@@ -66,6 +66,16 @@ impl Expression {
         reads
     }
 
+    /// The names of the variables that the expression reads, sorted, without duplicates.
+    #[must_use]
+    pub fn variables_read(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.lookups().iter().filter_map(Lookup::variable).map(str::to_owned).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Whether the condition holds for these values: an object with `params`, `run`, `jobs` and the names of the place.
     ///
     /// Null is unequal to everything, and neither less nor greater. So `exit_code != 64` holds for an attempt that has no

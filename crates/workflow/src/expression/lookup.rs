@@ -11,6 +11,16 @@ pub(crate) struct Lookup {
     pub(crate) if_absent: IfAbsent,
 }
 
+impl Lookup {
+    /// The name of the variable that it reads; `None` if it reads something else.
+    pub(crate) fn variable(&self) -> Option<&str> {
+        match self.path.as_slice() {
+            [Segment::Name(root), Segment::Name(name), ..] if root == "variables" => Some(name),
+            _ => None,
+        }
+    }
+}
+
 /// What an expression makes of a look-up that finds nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfAbsent {

@@ -66,6 +66,7 @@ fn absent(parent: &[Segment], segment: &Segment, value: &Value) -> String {
                 _ => format!("it has {}", fields.keys().cloned().collect::<Vec<_>>().join(", ")),
             };
             match parent.is_empty() {
+                _ if parent_text == "variables" => no_variable(name),
                 true => format!("there is no `{name}`"),
                 false => format!("`{parent_text}` has no field `{name}`; {there}"),
             }
@@ -82,6 +83,13 @@ fn absent(parent: &[Segment], segment: &Segment, value: &Value) -> String {
             format!("`{parent_text}` is {kind}, so it has no `{}`", path_text(std::slice::from_ref(segment)))
         }
     }
+}
+
+fn no_variable(name: &str) -> String {
+    format!(
+        "there is no variable `{name}`; set it with `windlass variable set {name} VALUE`, or write \
+         variables.{name} | default(…)"
+    )
 }
 
 fn null(path: &[Segment]) -> String {

@@ -7,6 +7,7 @@ use super::lookup::{Lookup, Segment, is_plain, path_text};
 use super::place::{self, Place, RUN, RUN_END, WORKSPACE};
 use super::reads::JobField;
 use super::scope::{HasItems, HasWorkspace, Scope};
+use crate::names::check_variable_name;
 use crate::report::Findings;
 use crate::support;
 
@@ -74,6 +75,12 @@ pub(crate) fn check(
             Some(Segment::Name(name)) => secret(name, scope, &refuse, findings).map(|()| None),
             Some(Segment::Index(_) | Segment::Computed) | None => {
                 Err(refuse(format!("name one secret: {}", site.written("secrets.NAME"))))
+            }
+        },
+        "variables" => match second {
+            Some(Segment::Name(name)) => variable(name, &refuse).map(|()| None),
+            Some(Segment::Index(_) | Segment::Computed) | None => {
+                Err(refuse(format!("name one variable: {}", site.written("variables.NAME"))))
             }
         },
         "event" => event_field(lookup, site.place, &refuse).map(|()| None),
@@ -179,6 +186,11 @@ fn secret(
         Some(near) => fault.help(format!("did you mean `secrets.{near}`?")),
         None => fault.help(format!("declare it: {name} = {{}} under [secrets]")),
     })
+}
+
+/// A variable need not exist when the file is read. Its name must be allowed.
+fn variable(name: &str, refuse: &dyn Fn(String) -> Fault) -> Result<(), Fault> {
+    check_variable_name(name).map_err(|reason| refuse(format!("`{}`: {reason}", name.escape_debug())))
 }
 
 fn param(

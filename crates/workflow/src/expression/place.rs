@@ -18,7 +18,8 @@ pub enum Place {
     Items,
     /// `sleep`, `wait_for` and `approval` of a job, which the scheduler reads when the job is ready.
     Wait,
-    /// `success_if`, `skip_if`, `repeat.until` and `retry.if` of a job, which are asked at the end of an attempt.
+    /// `success_if`, `skip_if`, `repeat.until`, `retry.if` and `set_variables` of a job, which are evaluated at the end of an
+    /// attempt.
     AttemptEnd,
     /// The same of a job of the kind `http`, whose attempts end with an answer. It has no exit code and no signal, and may name
     /// them, because `retry.if` of `[defaults]` may.
@@ -38,10 +39,11 @@ pub enum Place {
 }
 
 /// The names that begin a look-up, in any place.
-const ROOTS: [(&str, Support); 15] = [
+const ROOTS: [(&str, Support); 16] = [
     ("params", Support::Supported),
     ("run", Support::Supported),
     ("jobs", Support::Supported),
+    ("variables", Support::Supported),
     ("item", Support::Supported),
     ("index", Support::Supported),
     ("secrets", support::SECRETS),
@@ -71,46 +73,49 @@ struct Known {
     run: &'static [&'static str],
     /// The advice about a name that no place knows.
     summary: &'static str,
-    /// The advice about `params`, `run` and `jobs`, if the place does not know them.
+    /// The advice about `params`, `run`, `jobs` and `variables`, if the place does not know them.
     reason: &'static str,
 }
 
 const WORKFLOW_REASON: &str =
-    "only `params` and `run` are known here; read the output in the job that needs it";
+    "only `params`, `run` and `variables` are known here; read the output in the job that needs it";
 
 impl Place {
     fn known(self) -> Known {
         let of_job = "the names are params.NAME, run.id and jobs.NAME.output";
         match self {
             Place::Workflow => Known {
-                roots: &["params", "run"],
+                roots: &["params", "run", "variables"],
                 run: RUN,
                 summary: "the names are params.NAME and run.id",
                 reason: WORKFLOW_REASON,
             },
             Place::Command => Known {
-                roots: &["params", "run", "jobs", "item", "index"],
+                roots: &["params", "run", "jobs", "variables", "item", "index"],
                 run: RUN,
                 summary: of_job,
                 reason: "",
             },
             Place::Environment => Known {
-                roots: &["params", "run", "jobs", "item", "index", "secrets"],
+                roots: &["params", "run", "jobs", "variables", "item", "index", "secrets"],
                 run: RUN,
                 summary: of_job,
                 reason: "",
             },
-            Place::Items => {
-                Known { roots: &["params", "run", "jobs"], run: RUN, summary: of_job, reason: "" }
-            }
+            Place::Items => Known {
+                roots: &["params", "run", "jobs", "variables"],
+                run: RUN,
+                summary: of_job,
+                reason: "",
+            },
             Place::Condition => Known {
-                roots: &["params", "run", "jobs"],
+                roots: &["params", "run", "jobs", "variables"],
                 run: RUN,
                 summary: "the names are params.NAME, run.id and jobs.NAME.status",
                 reason: "",
             },
             Place::Wait | Place::CallParams => Known {
-                roots: &["params", "run", "jobs", "item", "index"],
+                roots: &["params", "run", "jobs", "variables", "item", "index"],
                 run: RUN,
                 summary: of_job,
                 reason: "",
@@ -120,6 +125,7 @@ impl Place {
                     "params",
                     "run",
                     "jobs",
+                    "variables",
                     "item",
                     "index",
                     "exit_code",
@@ -141,6 +147,7 @@ impl Place {
                     "params",
                     "run",
                     "jobs",
+                    "variables",
                     "item",
                     "index",
                     "status",
@@ -263,9 +270,12 @@ impl Place {
             "params" | "run" | "jobs" if reader == Reader::Workflow && self.known().reason.is_empty() => {
                 WORKFLOW_REASON
             }
-            "params" | "run" | "jobs" => self.known().reason,
+            "variables" if self == Place::Outputs => {
+                "`outputs` are evaluated whenever they are read, and a variable may change; read it in a job"
+            }
+            "params" | "run" | "jobs" | "variables" => self.known().reason,
             _ => {
-                "it belongs to an attempt; `success_if`, `skip_if`, `repeat.until` and `retry.if` can read it"
+                "it belongs to an attempt; `success_if`, `skip_if`, `repeat.until`, `retry.if` and `set_variables` can read it"
             }
         })
     }

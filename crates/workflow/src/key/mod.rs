@@ -117,8 +117,10 @@ pub enum TextKind {
     Plain,
     /// Texts with `{{ … }}`. The place says which names they can look up.
     Template(Place),
-    /// An expression without braces.
+    /// A condition without braces.
     Expression(Place),
+    /// An expression without braces that may give any value.
+    Value(Place),
 }
 
 /// Whether `[defaults]` may have a key of a job.
@@ -196,6 +198,10 @@ impl Key {
 
     pub(crate) const fn expression(self, place: Place) -> Key {
         Key { text: TextKind::Expression(place), ..self }
+    }
+
+    pub(crate) const fn value(self, place: Place) -> Key {
+        Key { text: TextKind::Value(place), ..self }
     }
 
     pub(crate) const fn support(self, support: Support) -> Key {

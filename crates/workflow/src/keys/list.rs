@@ -127,7 +127,9 @@ pub(super) const SCHEDULE: &[Key] = &[
         "expression",
     ]),
     Key::new("every", &[Duration], "the interval").elsewhere(&["interval"]),
-    Key::new("timezone", &[Text], "the zone whose clock `cron` reads")
+    Key::new("at", &[Instant, Text], "the instant of a schedule that occurs once")
+        .elsewhere(&["once", "runat", "runonce"]),
+    Key::new("timezone", &[Text], "the zone whose clock `cron` and `at` read")
         .default("UTC")
         .elsewhere(&["tz", "zone"]),
     Key::new("overlap", &[Word], "what happens at an occurrence while an earlier run is unfinished")
@@ -236,6 +238,12 @@ pub(crate) const SKIP_IF: Key =
         .expression(Place::AttemptEnd)
         .elsewhere(&["skiponexitcode"]);
 
+/// `set_variables` of a job.
+pub(crate) const SET_VARIABLES: Key =
+    Key::new("set_variables", &[Values], "variables that get a value when the job succeeds")
+        .value(Place::AttemptEnd)
+        .elsewhere(&["kv", "kvset", "setkv"]);
+
 /// `if` of `retry`.
 pub(crate) const RETRY_IF: Key = Key::new("if", &[Text], "a condition for another attempt")
     .support(support::RESULT_CONDITIONS)
@@ -272,6 +280,7 @@ pub(super) const JOB: &[Key] = &[
         "the job is executed in rounds until a condition holds",
     )
     .elsewhere(&["repeatpolicy", "poll", "poke", "loop"]),
+    SET_VARIABLES,
     Key::new("deadline", &[Duration], "how long the job may take, over all attempts and their pauses")
         .support(support::DEADLINE),
     Key::new("secrets", &[Texts, Text], "secrets that the job gets as variables").support(support::SECRETS),

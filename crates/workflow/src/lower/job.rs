@@ -1,8 +1,11 @@
 //! Reads one job.
 
+use std::collections::BTreeMap;
+
 use super::for_each;
 use super::repeat;
 use super::requires::Requirement;
+use super::set_variables;
 use super::settings::Settings;
 use super::tables::JobEntry;
 use crate::expect::{self, ShortestDuration};
@@ -62,6 +65,7 @@ struct JobTable<'t, 's> {
     success_if: Option<Expression>,
     skip_if: Option<Expression>,
     repeat: Option<Box<Repetition>>,
+    set_variables: BTreeMap<String, Expression>,
     deadline_ms: Option<i64>,
     /// Where `retry` has an `if` of its own.
     retry_condition: Option<Span>,
@@ -121,6 +125,9 @@ fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &m
         }
         "skip_if" => table.skip_if = expect::expression(entry, &SKIP_IF, &mut table.templates, findings),
         "repeat" => table.repeat = repeat::read(entry, &mut table.templates, findings).map(Box::new),
+        "set_variables" => {
+            table.set_variables = set_variables::read(entry, &mut table.templates, findings);
+        }
         "when" => {
             let words = When::ALL.map(|when| (when.name(), when));
             let when = expect::word(entry, &words, findings);
@@ -196,6 +203,7 @@ fn complete<'t, 's>(
         success_if: table.success_if,
         skip_if: table.skip_if,
         repeat: table.repeat,
+        set_variables: (!table.set_variables.is_empty()).then(|| Box::new(table.set_variables)),
         secrets: Vec::new(),
         timeout_ms: settings.timeout_ms.or(defaults.timeout_ms),
         queue: settings.queue.or(defaults.queue).unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
@@ -216,7 +224,7 @@ fn complete<'t, 's>(
 }
 
 /// The keys of a job that are about its worker, or about what its process gave.
-const KEYS_OF_WORKERS: [&str; 11] = [
+const KEYS_OF_WORKERS: [&str; 12] = [
     "queue",
     "priority",
     "on_interrupt",
@@ -228,6 +236,7 @@ const KEYS_OF_WORKERS: [&str; 11] = [
     "success_if",
     "skip_if",
     "repeat",
+    "set_variables",
 ];
 
 /// Reports keys without effect in a job that starts runs.
@@ -242,7 +251,7 @@ fn refuse_keys_of_workers(entry: &Entry<'_>, findings: &mut Findings) {
 }
 
 /// The keys of a job that are about its attempts, about its worker, or about what its process gave.
-const KEYS_OF_ATTEMPTS: [&str; 14] = [
+const KEYS_OF_ATTEMPTS: [&str; 15] = [
     "retry",
     "timeout",
     "queue",
@@ -256,6 +265,7 @@ const KEYS_OF_ATTEMPTS: [&str; 14] = [
     "success_if",
     "skip_if",
     "repeat",
+    "set_variables",
     "deadline",
 ];
 

@@ -13,6 +13,7 @@ mod requires;
 mod retry;
 mod schedule;
 mod secret;
+mod set_variables;
 mod settings;
 mod tables;
 mod top_level;

@@ -85,6 +85,9 @@ fn word(text: &str) -> Result<&'static str, RuleError> {
     let near = crate::suggest::nearest(text, WORDS.iter().map(|(word, _)| *word), &mut budget);
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
+        _ if text.eq_ignore_ascii_case("@once") => {
+            "write at = \"2026-11-21T02:30\" instead of `cron`".to_owned()
+        }
         None if text.starts_with("@every") => "write every = \"90s\" instead of `cron`".to_owned(),
         None => format!("the words are {}", WORDS.map(|(word, _)| word).join(", ")),
     };

@@ -43,6 +43,8 @@ enum Times {
     Cron(Box<Cron>, Zone),
     /// Multiples of an interval, counted from `origin_ms`.
     Every { interval_ms: i64, origin_ms: i64 },
+    /// One instant.
+    Once { at_ms: i64 },
 }
 
 /// One time at which a schedule is due.
@@ -100,7 +102,7 @@ pub struct RuleError {
 /// A field of a schedule that can be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScheduleField {
-    /// `cron` or `every`.
+    /// `cron`, `every` or `at`.
     Rule,
     Timezone,
     Jitter,
@@ -134,6 +136,7 @@ impl Timetable {
                 interval_ms: within_limits(*interval_ms)?,
                 origin_ms: schedule.start_ms.unwrap_or(0),
             },
+            Rule::AtMs(at_ms) => Times::Once { at_ms: *at_ms },
         };
         let timetable = Timetable { times, start_ms: schedule.start_ms, end_ms: schedule.end_ms };
         timetable.check_jitter(schedule.jitter_ms)?;
@@ -147,6 +150,7 @@ impl Timetable {
         let rule = match &schedule.rule {
             Rule::Cron(text) => Cron::parse(text).map(|_cron| ()),
             Rule::EveryMs(interval_ms) => within_limits(*interval_ms).map(|_interval_ms| ()),
+            Rule::AtMs(_) => Ok(()),
         };
         let errors: Vec<RuleError> =
             [rule.err(), Zone::named(&schedule.timezone).err()].into_iter().flatten().collect();
@@ -173,6 +177,7 @@ impl Timetable {
         let shortest_ms = match &self.times {
             Times::Cron(cron, _) => cron.times.shortest_interval_s().map(|interval_s| interval_s * 1_000),
             Times::Every { interval_ms, .. } => Some(*interval_ms),
+            Times::Once { .. } => None,
         };
         match shortest_ms {
             Some(shortest_ms) if jitter_ms > shortest_ms => {

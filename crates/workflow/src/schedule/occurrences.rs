@@ -40,6 +40,8 @@ enum Cursor<'t> {
     Instants { times: &'t LocalTimes, zone: Zone, at_s: i64 },
     /// At a multiple of the interval.
     Interval { interval_ms: i64, origin_ms: i64, multiple: i64 },
+    /// Before the only occurrence.
+    Once { at_ms: i64 },
     /// After the last occurrence.
     Over,
 }
@@ -65,6 +67,8 @@ impl<'t> Occurrences<'t> {
                 origin_ms: *origin_ms,
                 multiple: after_ms.saturating_sub(*origin_ms).div_euclid(*interval_ms) + 1,
             },
+            Times::Once { at_ms } if *at_ms > after_ms => Cursor::Once { at_ms: *at_ms },
+            Times::Once { .. } => Cursor::Over,
         };
         Occurrences { timetable, cursor }
     }
@@ -92,6 +96,8 @@ impl<'t> Backwards<'t> {
                 origin_ms: *origin_ms,
                 multiple: until_ms.saturating_sub(*origin_ms).div_euclid(*interval_ms),
             },
+            Times::Once { at_ms } if *at_ms <= until_ms => Cursor::Once { at_ms: *at_ms },
+            Times::Once { .. } => Cursor::Over,
         };
         Backwards { timetable, cursor }
     }
@@ -149,6 +155,7 @@ impl Cursor<'_> {
                 *multiple += 1;
                 Some(Occurrence { at_ms, moved: None })
             }
+            Cursor::Once { .. } => self.only(),
             Cursor::Over => None,
         }
     }
@@ -170,7 +177,16 @@ impl Cursor<'_> {
                 *multiple -= 1;
                 Some(Occurrence { at_ms, moved: None })
             }
+            Cursor::Once { .. } => self.only(),
             Cursor::Over => None,
+        }
+    }
+
+    /// The only occurrence, once.
+    fn only(&mut self) -> Option<Occurrence> {
+        match std::mem::replace(self, Cursor::Over) {
+            Cursor::Once { at_ms } => Some(Occurrence { at_ms, moved: None }),
+            Cursor::Local { .. } | Cursor::Instants { .. } | Cursor::Interval { .. } | Cursor::Over => None,
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn check(templates: &Templates<'_>, scope: &Scope<'_>, findings: &mut
     for text in &templates.texts {
         match text.form {
             TextForm::Template => check_template(text, scope, &mut reads, findings),
-            TextForm::Bare => check_bare(text, scope, &mut reads, findings),
+            TextForm::Bare | TextForm::Value => check_bare(text, scope, &mut reads, findings),
             TextForm::Script => script::check(text, scope, findings),
         }
     }
@@ -87,6 +87,9 @@ fn check_bare(text: &LookingUpText<'_>, scope: &Scope<'_>, reads: &mut Vec<Read>
 
 /// Checks what an expression gives, as far as that is known.
 fn check_type(text: &LookingUpText<'_>, scope: &Scope<'_>) -> Result<(), Fault> {
+    if text.form == TextForm::Value {
+        return Ok(());
+    }
     match text.place {
         Place::Items => expression::check_list(text.text, scope),
         // It may give anything.

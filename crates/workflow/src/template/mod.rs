@@ -12,12 +12,14 @@ mod render;
 mod script;
 mod split;
 mod texts;
+mod variables;
 
 pub(crate) use check::{Read, check, span_within};
 pub use render::{TemplateError, render, render_json, render_up_to};
 pub(crate) use split::expressions;
 pub use split::secrets_read;
 pub(crate) use texts::Templates;
+pub use variables::{variables_read, variables_read_in};
 
 /// Whether the text has `{{`, `{%` or `{#`, which have a meaning in templates.
 #[must_use]

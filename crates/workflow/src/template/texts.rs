@@ -29,8 +29,10 @@ pub(super) struct LookingUpText<'t> {
 pub(super) enum TextForm {
     /// Expressions between braces.
     Template,
-    /// One expression.
+    /// One expression. The place says what it must give.
     Bare,
+    /// One expression that may give any value.
+    Value,
     /// A script, which must not have templates.
     Script,
 }
@@ -47,7 +49,7 @@ impl TextForm {
     pub(super) fn of_expressions(self) -> Form {
         match self {
             TextForm::Template | TextForm::Script => Form::Template,
-            TextForm::Bare => Form::Bare,
+            TextForm::Bare | TextForm::Value => Form::Bare,
         }
     }
 }
@@ -64,6 +66,7 @@ impl<'t> Templates<'t> {
                 }
             }
             TextKind::Expression(place) => self.push(text, node.span.clone(), place, TextForm::Bare),
+            TextKind::Value(place) => self.push(text, node.span.clone(), place, TextForm::Value),
         }
     }
 
@@ -97,6 +100,11 @@ impl<'t> Templates<'t> {
     /// Adds a text that is in no file. Errors in it have no position.
     pub(crate) fn add_text(&mut self, text: &'t str, place: Place, form: Form) {
         self.push(text, 0..0, place, TextForm::of(form));
+    }
+
+    /// Adds an expression that is in no file and may give any value.
+    pub(crate) fn add_value(&mut self, text: &'t str, place: Place) {
+        self.push(text, 0..0, place, TextForm::Value);
     }
 
     fn push(&mut self, text: &'t str, span: Span, place: Place, form: TextForm) {

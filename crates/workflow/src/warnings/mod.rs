@@ -8,6 +8,7 @@ mod outputs;
 mod reads;
 mod spelling;
 mod unused;
+mod variables;
 
 use std::collections::HashMap;
 
@@ -34,6 +35,7 @@ pub fn warnings(source: &Source, workflow: &Workflow) -> Report {
             outputs::check(workflow, &mut findings);
             ends::check(workflow, &mut findings);
             spelling::check(workflow, &mut findings);
+            variables::check(workflow, &mut findings);
         }
         // A file may include more than it uses.
         let own = |entry: &&Entry<'_>| !source.is_included(entry.key_span.start);

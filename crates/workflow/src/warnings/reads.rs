@@ -89,8 +89,13 @@ impl Collector<'_> {
         match (&node.value, kind) {
             (_, TextKind::Plain) => (),
             (Value::Text(text), TextKind::Template(_)) => self.template(text, node),
-            (Value::Text(text), TextKind::Expression(_)) => self.expression(text, 0, text, node),
-            (Value::List(items), TextKind::Template(place) | TextKind::Expression(place)) => {
+            (Value::Text(text), TextKind::Expression(_) | TextKind::Value(_)) => {
+                self.expression(text, 0, text, node)
+            }
+            (
+                Value::List(items),
+                TextKind::Template(place) | TextKind::Expression(place) | TextKind::Value(place),
+            ) => {
                 items.iter().for_each(|item| self.texts(item, TextKind::Template(place)));
             }
             (Value::Table(entries), kind) => entries.iter().for_each(|entry| self.texts(&entry.node, kind)),

@@ -37,14 +37,18 @@ pub(super) struct AddArgs {
     workflow: Option<String>,
 
     /// A cron expression with five or six fields, or a shortcut such as @daily
-    #[arg(long, value_name = "EXPRESSION", group = "rule")]
+    #[arg(long, value_name = "CRON", group = "rule")]
     cron: Option<String>,
 
     /// A fixed interval instead of a cron expression, for example 90s
     #[arg(long, value_name = "DURATION", group = "rule", value_parser = parse_duration)]
     every: Option<Duration>,
 
-    /// The time zone of the cron expression
+    /// One instant instead of a cron expression, for example 2026-11-21T02:30
+    #[arg(long, value_name = "AT", group = "rule", conflicts_with_all = ["start", "end"])]
+    at: Option<String>,
+
+    /// The time zone of the cron expression and of instants
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     timezone: String,
 
@@ -85,6 +89,7 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule add weekly report --cron '0 6 * * mon' --timezone Asia/Tokyo
   windlass schedule add inbox/poll --every 90s --overlap skip
+  windlass schedule add once report --at 2026-11-21T02:30
   windlass schedule add hourly import --cron @hourly --catchup all
   windlass schedule add x report --cron @daily -p 'd={{ scheduled_for | date }}'
 
@@ -182,9 +187,11 @@ fn definition(args: &AddArgs, names: &Names) -> Result<Definition, Failure> {
     let catchup = args.catchup.map_or(Catchup::default(), CatchupArgument::catchup);
     check_catchup(args, catchup)?;
     let overlap = args.overlap.map_or_else(|| default_overlap(catchup), OverlapArgument::overlap);
-    let rule = match (&args.cron, args.every) {
-        (Some(cron), _) => Rule::Cron(cron.clone()),
-        (None, every) => Rule::EveryMs(milliseconds(every.unwrap_or_default())),
+    let rule = match (&args.cron, args.every, &args.at) {
+        (Some(cron), _, _) => Rule::Cron(cron.clone()),
+        // Its instant is read in the time zone.
+        (None, None, Some(_at)) => Rule::AtMs(0),
+        (None, every, _) => Rule::EveryMs(milliseconds(every.unwrap_or_default())),
     };
     let mut definition = Definition {
         name: names.name.clone(),
@@ -199,8 +206,11 @@ fn definition(args: &AddArgs, names: &Names) -> Result<Definition, Failure> {
         jitter_ms: args.jitter.map_or(0, milliseconds),
         params: serde_json::Map::new(),
     };
-    // The first check covers the time zone, in which --start and --end are read.
+    // The first check covers the time zone, in which --at, --start and --end are read.
     check(&definition)?;
+    if let Some(at_ms) = instant::parse("--at", args.at.as_deref(), &definition.timezone)? {
+        definition.rule = Rule::AtMs(at_ms);
+    }
     definition.start_ms = instant::parse("--start", args.start.as_deref(), &definition.timezone)?;
     definition.end_ms = instant::parse("--end", args.end.as_deref(), &definition.timezone)?;
     check(&definition)?;

@@ -8,12 +8,12 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
 use windlass_views::{
     AppliedView, ArtifactView, BackfillView, BackupView, CancelledJob, CancelledRun, ChangedQueue,
-    ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DeletedJob, DoctorView,
-    EnqueuedView, ErrorView, FormattedFile, ImportView, InspectedJob, InspectedRun, InspectedSchedule,
-    JobView, LogView, MigratedView, NewTokenView, NotifyView, OccurrenceView, OpenedView, PlanView,
-    PrunedView, QueueView, RegistrationView, RestoredView, RetriedJobs, RetriedRun, RunView, ScheduleView,
-    SignalView, StatsView, SubmittedView, TestedCase, TokenView, TriedTarget, VacuumedView, ValidatedFile,
-    VersionView, WhyRunView, WhyView, WrittenFile, make_exact, schema_generator,
+    ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DeletedJob, DeletedVariable,
+    DoctorView, EnqueuedView, ErrorView, FormattedFile, ImportView, InspectedJob, InspectedRun,
+    InspectedSchedule, JobView, LogView, MigratedView, NewTokenView, NotifyView, OccurrenceView, OpenedView,
+    PlanView, PrunedView, QueueView, RegistrationView, RestoredView, RetriedJobs, RetriedRun, RunView,
+    ScheduleView, SignalView, StatsView, SubmittedView, TestedCase, TokenView, TriedTarget, VacuumedView,
+    ValidatedFile, VariableView, VersionView, WhyRunView, WhyView, WrittenFile, make_exact, schema_generator,
 };
 
 /// The verbs that print no JSON, and what they print.
@@ -117,6 +117,11 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("token list", vec![list::<TokenView>()]),
         ("token revoke", vec![object::<TokenView>()]),
         ("validate", vec![list::<ValidatedFile>()]),
+        ("variable", vec![list::<VariableView>()]),
+        ("variable delete", vec![object::<DeletedVariable>()]),
+        ("variable get", vec![object::<VariableView>()]),
+        ("variable list", vec![list::<VariableView>()]),
+        ("variable set", vec![object::<VariableView>()]),
         ("watch", vec![object::<InspectedRun>()]),
         ("why", vec![object::<WhyView>(), object::<WhyRunView>()]),
         ("workflows", vec![list::<RegistrationView>()]),

@@ -49,6 +49,12 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: APPLY,
     },
     Invariant {
+        rule: "the value of a variable is within its limit",
+        sql: "SELECT 'variable ' || name || ' has a value of ' || length(value) || ' characters'
+              FROM variables WHERE length(value) > 65536 LIMIT $1",
+        next_step: "set it again with `windlass variable set`, or delete it with `windlass variable delete`",
+    },
+    Invariant {
         rule: "a notification is pending until it has an end",
         sql: "SELECT 'notification ' || id || ' is ' || status || ', and '
                      || CASE WHEN finished_at IS NULL THEN 'has no end' ELSE 'has an end' END

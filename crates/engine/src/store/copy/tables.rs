@@ -114,6 +114,7 @@ pub(super) const COPIED_TABLES: &[Table] = &[
     table!("notifications", 1: "id > $1", "id", id integer, target text, event text, subject_id integer, subject text,
         happened_at integer, status text, attempt integer, next_at integer, last_error text, token integer,
         created_at integer, finished_at integer),
+    table!("variables", 1: "name > CAST($1 AS TEXT)", "name", name text, value text, run_id integer, changed_at integer),
     table!("clock_steps", 1: "number > $1", "number", number integer, at integer, by_ms integer),
     table!("job_dependencies", 2: "(parent_id, child_id) > ($1, $2)", "parent_id, child_id",
         parent_id integer, child_id integer),

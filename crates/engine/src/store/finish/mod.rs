@@ -5,6 +5,7 @@
 //! claim is part of the same transaction, so each job of a chain costs one commit.
 
 use crate::join_rule::EndColumns;
+use crate::set_variables::SetVariable;
 use crate::status::JobStatus;
 use crate::store::artifacts::{self, Artifact};
 use crate::store::claim::ready::{Ready, release};
@@ -17,6 +18,7 @@ use crate::store::finish::propagation::{Belonging, Ended, Propagated, propagate}
 use crate::store::finish::run_end::EndedRun;
 use crate::store::finish::slots::admit;
 use crate::store::logs::{LogLine, append};
+use crate::store::variables;
 use crate::transition::{Outcome, Repeat, Transition, after_attempt};
 use std::collections::{HashMap, HashSet};
 use windlass_db::error::Result;
@@ -50,6 +52,8 @@ pub struct Finish {
     pub logs: Vec<LogLine>,
     /// The files that it keeps, if it succeeded.
     pub artifacts: Vec<Artifact>,
+    /// The variables that it sets, if it succeeded.
+    pub variables: Vec<SetVariable>,
 }
 
 /// The result of finishing attempts.
@@ -123,6 +127,7 @@ pub(in crate::store) fn fail_unreadable(
                 exit_code: None,
                 logs: Vec::new(),
                 artifacts: Vec::new(),
+                variables: Vec::new(),
             }
         })
         .collect();
@@ -161,6 +166,7 @@ pub(in crate::store) fn end(
     let logs: Vec<&LogLine> = kept.iter().flat_map(|finish| &finish.logs).collect();
     append(connection, &logs)?;
     artifacts::replace(connection, &kept)?;
+    variables::write(connection, &kept, now_ms)?;
     let Propagated { ended_runs, promoted, snapshot } = propagate(connection, &ended, request, now_ms)?;
     let Promoted { mut claimable, ready } = promoted;
     let admitted = admit(connection, &freed_keys, now_ms)?;

@@ -174,7 +174,7 @@ fn read_waiting_job(row: &dyn Row) -> Result<(i64, WaitingJob)> {
 /// Makes jobs PENDING that wait for a slot.
 static MAKE_PENDING: UpdateReturning = UpdateReturning {
     table: "jobs",
-    set: &[("status", "'PENDING'"), ("updated_at", "$2"), ("priority", "{priority}")],
+    set: &[("status", "'PENDING'"), ("waits_for", "NULL"), ("updated_at", "$2"), ("priority", "{priority}")],
     from: None,
     condition: "id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'slot'",
     returning: &["id"],

@@ -77,7 +77,7 @@ impl ForScheduler<'_> {
                         (SELECT coalesce(max(number), 0) FROM clock_steps),
                         {now_ms},
                         (SELECT min(wait_ends_at) FROM jobs
-                         WHERE wait_ends_at IS NOT NULL AND status = 'WAITING'
+                         WHERE wait_ends_at IS NOT NULL AND waits_for IS NOT NULL
                            AND (waits_for = 'event' OR waits_for = 'approval')),
                         (SELECT min(id) FROM events WHERE dispatched_at IS NULL),
                         (SELECT min(finished_at) FROM run_ends)",
@@ -213,7 +213,7 @@ fn end_late_waits(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     let late = all(
         connection,
         "SELECT id FROM jobs
-         WHERE wait_ends_at IS NOT NULL AND wait_ends_at <= $1 AND status = 'WAITING'
+         WHERE wait_ends_at IS NOT NULL AND wait_ends_at <= $1 AND waits_for IS NOT NULL
            AND (waits_for = 'event' OR waits_for = 'approval')
          ORDER BY wait_ends_at, id LIMIT $2 {lock}",
         &[now_ms.into(), WAITS_MAX.into()],

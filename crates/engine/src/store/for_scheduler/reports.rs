@@ -5,6 +5,7 @@
 //! Windlass's own workers: the job becomes RUNNING again for a moment, and then it is finished.
 
 use crate::attempt_end::{AttemptResult, EndConditions};
+use crate::set_variables::SetVariable;
 use crate::status::JobStatus;
 use crate::store::claim::job::{read_conditions, read_item, read_retry_state};
 use crate::store::evidence::Evidence;
@@ -12,6 +13,7 @@ use crate::store::finish::locks::lock_runs_of;
 use crate::store::finish::{Finish, finish};
 use crate::store::jobs::read_values;
 use crate::store::runs::{read_context, read_end};
+use crate::store::variables::{names_of, read_variables, refused};
 use crate::store::{ForScheduler, json_ids};
 use crate::transition::{Outcome, Repeat, RetryState, after_attempt};
 use crate::values::{Item, values};
@@ -114,7 +116,7 @@ fn apply_reports(
     )?;
     let mut finishes = Vec::with_capacity(reports.len());
     for report in reports {
-        let outcome = judge(connection, &report)?;
+        let (outcome, variables) = judge(connection, &report)?;
         finishes.push(Finish {
             job_id: report.job_id,
             run_id: report.run_id,
@@ -124,23 +126,26 @@ fn apply_reports(
             exit_code: None,
             logs: Vec::new(),
             artifacts: Vec::new(),
+            variables,
         });
     }
     finish(connection, &finishes, now_ms)?;
     Ok(finishes.len() as i64)
 }
 
-/// What the conditions of the job make of a reported end. A worker in another language reports no exit code.
-fn judge(connection: &mut dyn Connection, report: &ReportedEnd) -> Result<Outcome> {
+/// What the conditions of the job make of a reported end, and the variables that it sets. A worker in another language reports
+/// no exit code.
+fn judge(connection: &mut dyn Connection, report: &ReportedEnd) -> Result<(Outcome, Vec<SetVariable>)> {
     let ReportedEnd { run_id, is_handler, retry_state, outcome, .. } = report;
-    let for_good = |error: String| Outcome::Failed { error, repeat: Repeat::Pointless };
+    let for_good = |error: String| (Outcome::Failed { error, repeat: Repeat::Pointless }, Vec::new());
     let conditions = match &report.conditions {
         Ok(Some(conditions)) if conditions.are_asked(retry_state, outcome, true) => conditions,
-        Ok(_) => return Ok(outcome.clone()),
+        Ok(_) => return Ok((outcome.clone(), Vec::new())),
         Err(error) => return Ok(for_good(format!("the row can't be read: {error}"))),
     };
-    let Some(run_id) = *run_id else { return Ok(outcome.clone()) };
+    let Some(run_id) = *run_id else { return Ok((outcome.clone(), Vec::new())) };
     let jobs = read_values(connection, run_id, &conditions.jobs_read())?;
+    let variables = read_variables(connection, &conditions.variables_read())?;
     let run = read_context(connection, run_id)?;
     let end = if *is_handler { read_end(connection, run_id)? } else { None };
     let output = match outcome {
@@ -155,9 +160,16 @@ fn judge(connection: &mut dyn Connection, report: &ReportedEnd) -> Result<Outcom
         | Outcome::OutOfResources { .. } => None,
     };
     let result = AttemptResult { output: Ok(output), ..AttemptResult::default() };
-    Ok(match values(&run, end.as_ref(), jobs, report.item.as_ref()) {
-        Ok(values) => conditions.judge(retry_state, outcome.clone(), Some(&result), values),
-        Err(error) => for_good(error),
+    let (outcome, set) = match values(&run, end.as_ref(), jobs, report.item.as_ref(), variables) {
+        Ok(values) => conditions.conclude(retry_state, outcome.clone(), Some(&result), values),
+        Err(error) => return Ok(for_good(error)),
+    };
+    if set.is_empty() {
+        return Ok((outcome, set));
+    }
+    Ok(match refused(connection, names_of(&set))? {
+        Some(reason) => for_good(reason),
+        None => (outcome, set),
     })
 }
 

@@ -195,6 +195,7 @@ fn take_back(
                 exit_code: None,
                 logs: Vec::new(),
                 artifacts: Vec::new(),
+                variables: Vec::new(),
             }
         })
         .collect();

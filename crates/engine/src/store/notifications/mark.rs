@@ -98,13 +98,13 @@ impl ForScheduler<'_> {
     }
 }
 
-/// Late schedules that are not marked, if a target wants them.
+/// Late schedules that are not marked, if a target wants them. The past of a new schedule is not late.
 fn late_schedules(connection: &mut dyn Connection, late_ms: i64) -> Result<Vec<i64>> {
     all(
         connection,
         "SELECT schedules.id FROM schedules
          WHERE EXISTS (SELECT 1 FROM notification_filters WHERE sort = 'event' AND value = 'schedule_late')
-           AND schedules.next_at IS NOT NULL AND schedules.next_at < $1
+           AND schedules.next_at IS NOT NULL AND schedules.next_at < $1 AND schedules.next_at > schedules.created_at
            AND schedules.paused_at IS NULL AND schedules.removed_at IS NULL
            AND EXISTS (SELECT 1 FROM registrations
                        WHERE registrations.name = schedules.workflow AND registrations.paused_at IS NULL)

@@ -322,8 +322,8 @@ pub(super) fn insert_job_rows(
                     max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                     blocked_by, status, $3, $3, $3, requires, version, concurrency_key,
                     concurrency_limit, on_full, token, join_rule, control, phase, handles,
-                    CASE WHEN control IS NOT NULL THEN 'decision'
-                         WHEN concurrency_key IS NOT NULL THEN 'slot' END,
+                    CASE WHEN status = 'WAITING'
+                         THEN CASE WHEN control IS NULL THEN 'slot' ELSE 'decision' END END,
                     CAST($4 AS {integer})
              FROM {rows $1: kind text, name text, queue text, priority integer, payload text, max_attempts integer,
                             max_interruptions integer, on_interrupt text, allow_failure integer,

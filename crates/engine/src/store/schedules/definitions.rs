@@ -3,7 +3,7 @@
 
 use crate::store::Schedules;
 use windlass_workflow::Workflow;
-use windlass_workflow::model::Schedule as Definition;
+use windlass_workflow::model::{Catchup, Schedule as Definition};
 use windlass_workflow::schedule::Timetable;
 
 use super::fire::bind;
@@ -18,7 +18,7 @@ use windlass_system::wake_ups::WakeUps;
 const SCHEDULES_MAX: i64 = 1_000;
 
 impl Schedules<'_> {
-    /// Adds a schedule to a registered workflow. Its occurrences begin now.
+    /// Adds a schedule to a registered workflow. Its occurrences begin now, or at `start` if all of them are caught up.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the workflow is not registered; [`Error::Conflict`] if it has a schedule of that name;
@@ -117,21 +117,32 @@ pub(super) fn insert(
     origin: ScheduleOrigin,
     now_ms: i64,
 ) -> Result<bool> {
+    let decided_until = first_cursor(definition, now_ms);
     let inserted = connection.execute(
         "INSERT INTO schedules (workflow, name, definition, origin, next_at, decided_until, created_at,
                                 updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $6, $6)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
          ON CONFLICT (workflow, name) DO NOTHING",
         &[
             workflow.into(),
             (&definition.name).into(),
             (&to_json(definition)?).into(),
             origin.as_str().into(),
-            next_after(definition, now_ms)?.into(),
+            next_after(definition, decided_until)?.into(),
+            decided_until.into(),
             now_ms.into(),
         ],
     )?;
     Ok(inserted == 1)
+}
+
+/// The cursor of a new schedule. Its occurrences begin now. With `start` and `catchup = "all"` they begin at `start`, and those
+/// until now count as missed.
+fn first_cursor(definition: &Definition, now_ms: i64) -> i64 {
+    match (definition.catchup, definition.start_ms) {
+        (Catchup::All, Some(start_ms)) => now_ms.min(start_ms.saturating_sub(1)),
+        (Catchup::All, None) | (Catchup::Last | Catchup::None, _) => now_ms,
+    }
 }
 
 /// Activates a removed schedule again, from now on. Returns `false` if another process has done so already.

@@ -23,6 +23,7 @@ pub(super) fn complete(
     let rule = rule(&name, item, &table, findings);
     let has_rule = rule.is_some();
     check_catchup(&table, findings);
+    let has_effect = check_once(&table, findings);
     let catchup = table.catchup.unwrap_or_default();
     let mut schedule = Schedule {
         name,
@@ -42,51 +43,76 @@ pub(super) fn complete(
         jitter_ms: table.jitter_ms.as_ref().map_or(0, |(jitter_ms, _)| *jitter_ms),
         params: serde_json::Map::new(),
     };
-    // `start` and `end` are read in the schedule's zone, so the zone is checked before them.
+    // `at`, `start` and `end` are read in the schedule's zone, so the zone is checked before them.
     let is_right =
         check_rule(&schedule, item, &table, scope, findings) && set_ends(&mut schedule, &table, findings);
     let is_right = is_right && check_rule(&schedule, item, &table, scope, findings);
     schedule.params = params::read(&schedule, item, &table, scope, findings)?;
-    (is_right && has_rule && !table.is_wrong).then_some(schedule)
+    (is_right && has_effect && has_rule && !table.is_wrong).then_some(schedule)
 }
 
-/// Sets `start` and `end`, if they are given. Returns whether both could be read.
+/// Sets `at`, `start` and `end`, if they are given. Returns whether all could be read.
 fn set_ends(schedule: &mut Schedule, table: &ScheduleTable<'_, '_>, findings: &mut Findings) -> bool {
     let mut read = |key: &str, node: Option<&Node<'_>>| match node {
         Some(node) => instant(key, node, &schedule.timezone, findings).map(Some),
         None => Some(None),
     };
     let (start_ms, end_ms) = (read("start", table.start), read("end", table.end));
+    let at_ms = read("at", table.at);
     schedule.start_ms = start_ms.flatten();
     schedule.end_ms = end_ms.flatten();
-    start_ms.is_some() && end_ms.is_some()
+    if let (Some(Some(at_ms)), Rule::AtMs(_)) = (at_ms, &schedule.rule) {
+        schedule.rule = Rule::AtMs(at_ms);
+    }
+    start_ms.is_some() && end_ms.is_some() && at_ms.is_some()
 }
 
-/// The value of `cron` or `every`. A schedule has exactly one of them.
+/// The rule. A schedule has exactly one of `cron`, `every` and `at`. The instant of `at` is read with the other instants.
 fn rule(name: &str, item: &Node<'_>, table: &ScheduleTable<'_, '_>, findings: &mut Findings) -> Option<Rule> {
-    match (&table.cron, &table.every_ms) {
-        (Some((cron, _)), None) => Some(Rule::Cron(cron.clone())),
-        (None, Some((every_ms, _))) => Some(Rule::EveryMs(*every_ms)),
-        (Some((_, cron)), Some((_, every))) => {
-            let message = format!("schedule `{name}` has both `cron` and `every`");
+    let rules = [
+        table.cron.as_ref().map(|(cron, span)| ("cron", span, Rule::Cron(cron.clone()))),
+        table.every_ms.as_ref().map(|(every_ms, span)| ("every", span, Rule::EveryMs(*every_ms))),
+        table.at.map(|node| ("at", &node.span, Rule::AtMs(0))),
+    ];
+    let mut rules = rules.into_iter().flatten();
+    match (rules.next(), rules.next()) {
+        (Some((_key, _span, rule)), None) => Some(rule),
+        (Some((first, first_span, _)), Some((second, second_span, _))) => {
+            let message = format!("schedule `{name}` has both `{first}` and `{second}`");
             findings.push(
-                Finding::new(every.clone(), message)
-                    .related(cron.clone(), "the other rule")
+                Finding::new(second_span.clone(), message)
+                    .related(first_span.clone(), "the other rule")
                     .help("keep one of them, or write two schedules"),
             );
             None
         }
-        (None, None) => {
+        (None, _) => {
             if !table.is_wrong {
                 findings.push(
                     Finding::new(item.span.clone(), format!("schedule `{name}` does not say when"))
-                        .label("needs `cron` or `every`")
-                        .help("write cron = \"30 2 * * *\" for 02:30 every day, or every = \"90s\""),
+                        .label("needs `cron`, `every` or `at`")
+                        .help(
+                            "write cron = \"30 2 * * *\" for 02:30 every day, every = \"90s\", or at = \
+                             \"2026-11-21T02:30\" for one run",
+                        ),
                 );
             }
             None
         }
     }
+}
+
+/// Reports keys that have no effect on a schedule with one occurrence.
+fn check_once(table: &ScheduleTable<'_, '_>, findings: &mut Findings) -> bool {
+    let useless = [("start", table.start), ("end", table.end)];
+    let useless = useless.into_iter().filter_map(|(key, node)| Some((key, node?)));
+    let mut is_right = true;
+    for (key, node) in useless.filter(|_| table.at.is_some()) {
+        let message = format!("`{key}` has no effect beside `at`, which is the only instant");
+        findings.push(Finding::new(node.span.clone(), message).help(format!("remove `{key}`")));
+        is_right = false;
+    }
+    is_right
 }
 
 /// Reports limits on catching up that have no effect, because `catchup` asks for less.
@@ -145,7 +171,9 @@ fn finding(error: &RuleError, item: &Node<'_>, table: &ScheduleTable<'_, '_>, sc
     let RuleError { reason, help, field, range } = error;
     let wrong = match field {
         ScheduleField::Rule => {
-            table.cron.as_ref().map(|(_, span)| span).or(table.every_ms.as_ref().map(|(_, span)| span))
+            let cron = table.cron.as_ref().map(|(_, span)| span);
+            let every = table.every_ms.as_ref().map(|(_, span)| span);
+            cron.or(every).or(table.at.map(|node| &node.span))
         }
         ScheduleField::Timezone => table.timezone.as_ref().map(|(_, span)| span),
         ScheduleField::Jitter => table.jitter_ms.as_ref().map(|(_, span)| span),

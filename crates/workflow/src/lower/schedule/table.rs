@@ -28,6 +28,7 @@ pub(super) struct ScheduleTable<'t, 's> {
     pub(super) name: WithSpan<String>,
     pub(super) cron: WithSpan<String>,
     pub(super) every_ms: WithSpan<i64>,
+    pub(super) at: Option<&'t Node<'s>>,
     pub(super) timezone: WithSpan<String>,
     pub(super) overlap: Option<Overlap>,
     pub(super) catchup: Option<Catchup>,
@@ -45,7 +46,7 @@ pub(super) struct ScheduleTable<'t, 's> {
 
 pub(super) fn read<'t, 's>(item: &'t Node<'s>, findings: &mut Findings) -> Option<ScheduleTable<'t, 's>> {
     let Value::Table(entries) = &item.value else {
-        expect::wrong_type(item, "a schedule", "a table with `cron` or `every`", findings);
+        expect::wrong_type(item, "a schedule", "a table with `cron`, `every` or `at`", findings);
         return None;
     };
     let mut table = ScheduleTable::default();
@@ -89,6 +90,10 @@ fn take<'t, 's>(part: &'t Entry<'s>, table: &mut ScheduleTable<'t, 's>, findings
         }
         "catchup_max" => {
             keep(&mut table.catchup_max, expect::integer(part, 1..=limits::CATCHUP, findings), span)
+        }
+        "at" => {
+            table.at = Some(&part.node);
+            true
         }
         "start" => {
             table.start = Some(&part.node);

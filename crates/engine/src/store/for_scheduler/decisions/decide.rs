@@ -15,6 +15,7 @@ use crate::decide::{
 use crate::status::WaitsFor;
 use crate::store::jobs::read_values;
 use crate::store::runs::{read_context, read_end};
+use crate::store::variables::read_variables;
 use crate::values::values;
 use windlass_db::Connection;
 use windlass_db::error::Result;
@@ -194,7 +195,8 @@ fn read_values_of(
             "{reader} reads {read} bytes of outputs, and may read at most {DECISION_BYTES_MAX}: {names}"
         )));
     }
+    let variables = read_variables(connection, &job.variables)?;
     let run = read_context(connection, run_id)?;
     let end = if job.is_handler { read_end(connection, run_id)? } else { None };
-    Ok(values(&run, end.as_ref(), jobs, job.item.as_ref()))
+    Ok(values(&run, end.as_ref(), jobs, job.item.as_ref(), variables))
 }

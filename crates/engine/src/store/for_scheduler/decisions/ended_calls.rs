@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use serde_json::Map;
 use windlass_workflow::Workflow;
 
 use super::decide::DECISION_BYTES_MAX;
@@ -197,7 +198,7 @@ pub(in crate::store) fn read_outputs(
         )));
     }
     let run = read_context(connection, run_id)?;
-    Ok(values(&run, None, jobs, None).and_then(|values| outputs_text(workflow, &values)))
+    Ok(values(&run, None, jobs, None, Map::new()).and_then(|values| outputs_text(workflow, &values)))
 }
 
 /// The names of the first failed jobs of a run, and how many there are.

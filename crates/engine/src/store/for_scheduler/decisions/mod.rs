@@ -12,6 +12,8 @@ mod parents;
 mod sleep;
 mod wait;
 
+use std::collections::BTreeSet;
+
 use crate::decide::{Control, Decision, EndWithoutAttempt};
 use crate::join_rule::{EndColumns, JoinRule, ParentEnds};
 use crate::status::JobStatus;
@@ -34,6 +36,7 @@ use windlass_db::error::Result;
 use windlass_db::{Connection, UpdateReturning, Value, all, all_updated};
 use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUps;
+use windlass_workflow::template::variables_read_in;
 
 /// How many jobs one transaction decides.
 const DECISIONS_MAX: i64 = 200;
@@ -52,6 +55,8 @@ struct WaitingJob {
     deadline_at: Option<i64>,
     /// What is decided, or why the row can't be read.
     control: std::result::Result<Control, String>,
+    /// The names of the variables that it reads.
+    variables: BTreeSet<String>,
     item: Option<Item>,
 }
 
@@ -121,7 +126,9 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 Some(_rule) => row.parsed(3, JoinRule::parse)?,
                 None => JoinRule::AllSuccessful,
             };
-            let control = match row.lossy_text(4)? {
+            let control = row.lossy_text(4)?;
+            let variables = control.as_deref().map(variables_read_in).unwrap_or_default();
+            let control = match control {
                 Some(json) => serde_json::from_str(&json)
                     .map_err(|error| format!("the row can't be read: its control is invalid: {error}")),
                 None => Ok(Control::default()),
@@ -145,6 +152,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 event_key: row.lossy_text(8)?,
                 deadline_at: row.optional_integer(9)?,
                 control,
+                variables,
                 item,
             })
         },
@@ -274,6 +282,7 @@ static END: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
         ("status", "news.status"),
+        ("waits_for", "NULL"),
         ("upstream_failed", "news.upstream_failed"),
         ("last_error", "news.reason"),
         ("output", "news.output"),
