@@ -32,7 +32,7 @@ fn every_page_can_be_read() {
     let run_id = site.run();
     register(
         &site,
-        "[params]\nday = { type = 'date' }\n[jobs.a]\nrun = 'true'\n[[schedules]]\nname = 's'\ncron = '0 * * * *'\n",
+        "[params]\nday = { type = 'date', default = '2026-11-21' }\n[jobs.a]\nrun = 'true'\n[[schedules]]\nname = 's'\ncron = '0 * * * *'\n",
     );
     let cookie = site.session(Role::Admin);
     let job_id = site.store.jobs().find_by_name(run_id, "a").unwrap().unwrap().id;
