@@ -82,7 +82,7 @@ CREATE TABLE runs (
                      CHECK (status = 'PENDING' OR status = 'RUNNING' OR status = 'SUCCESSFUL'
                             OR status = 'FAILED' OR status = 'CANCELLED'),
     -- Why the run was stopped before its jobs had finished.
-    stop_reason      {text} CHECK (stop_reason IN ('cancelled', 'timed_out')),
+    stop_reason      {text} CHECK (stop_reason IN ('cancelled', 'timed_out', 'skipped')),
     params           {text} NOT NULL DEFAULT '{}',
     env              {text} NOT NULL DEFAULT '{}',
     -- The folder against which its jobs resolve relative paths.
@@ -127,6 +127,15 @@ CREATE TABLE runs (
     call_open        {integer} NOT NULL DEFAULT 0 CHECK (call_open = 0 OR call_open = 1 OR call_open = 2),
     -- The number of its definition, which is the one of `workflow_id`: above 1 if a retry has replaced the first one.
     definition       {integer} NOT NULL DEFAULT 1 CHECK (definition >= 1),
+    -- How many runs with the same key may be active at a time, and what happens to one more. NULL for a run without a limit.
+    -- The keys of runs and those of jobs are apart.
+    concurrency_key    {text},
+    concurrency_limit  {integer} CHECK (concurrency_limit >= 1),
+    on_full            {text} CHECK (on_full = 'wait' OR on_full = 'skip' OR on_full = 'cancel_oldest'),
+    -- `slot` while the run waits for a slot of its key: its jobs are BLOCKED, also those that need no other. An unfinished run
+    -- that does not wait has a slot.
+    waits_for          {text} CHECK (waits_for = 'slot'),
+    CHECK ((concurrency_key IS NULL) = (concurrency_limit IS NULL) AND (concurrency_key IS NULL) = (on_full IS NULL)),
     CHECK ((parent_job_id IS NULL) = (root_run_id IS NULL)),
     UNIQUE (schedule_id, scheduled_for)
 ) {strict};
@@ -154,6 +163,13 @@ CREATE INDEX runs_of_schedule ON runs (schedule_id, id)
 -- For keeping a number of the newest runs of each workflow.
 CREATE INDEX runs_finished_of_workflow ON runs (workflow, finished_at)
     WHERE finished_at IS NOT NULL AND parent_job_id IS NULL;
+
+-- Runs that have a slot of their concurrency key.
+CREATE INDEX runs_key_holders ON runs (concurrency_key, id)
+    WHERE concurrency_key IS NOT NULL AND waits_for IS NULL AND status IN ('PENDING', 'RUNNING');
+-- Runs that wait for one, the oldest first, and those of them that are skipped or that cancel the oldest holder.
+CREATE INDEX runs_key_waiting ON runs (concurrency_key, id) WHERE waits_for IS NOT NULL;
+CREATE INDEX runs_key_on_full ON runs (concurrency_key, id) WHERE waits_for IS NOT NULL AND on_full <> 'wait';
 
 -- The definitions of runs that came from a file or were replaced, in order. Other runs have one definition and no row here.
 CREATE TABLE run_definitions (

@@ -35,6 +35,17 @@ fn sound_database() -> Bench {
 /// (the rule, a statement that breaks it, the reported text)
 const BREAKS: &[(&str, &str, &str)] = &[
     (
+        "a run that waits for a slot of its concurrency key has one, and none of its jobs goes on",
+        "UPDATE runs SET waits_for = 'slot' WHERE id = 1",
+        "run 1 waits for a slot, and has no concurrency key",
+    ),
+    (
+        "a run that waits for a slot of its concurrency key has one, and none of its jobs goes on",
+        "UPDATE runs SET waits_for = 'slot', concurrency_key = 'k', concurrency_limit = 1, on_full = 'wait', status = 'PENDING'
+         WHERE id = 1",
+        "run 1 waits for a slot, and has a job that goes on",
+    ),
+    (
         "a run has the last definition that it got",
         "UPDATE runs SET definition = 2 WHERE id = 1",
         "run 1 has definition 2, which is not the last one that it got",

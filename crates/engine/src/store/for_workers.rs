@@ -246,6 +246,10 @@ impl ForWorkers<'_> {
                                                     AND {by runs.parent_job_id = jobs.id}
                                                     AND {by runs.parent_attempt = jobs.attempt}
                                                     AND {guard runs.finished_at IS NOT NULL}))",
+            // The first jobs of a run that waits for a slot.
+            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+             WHERE run_id {in SELECT id FROM runs WHERE waits_for IS NOT NULL} AND status = 'BLOCKED' AND blocked_by = 0
+               AND {of_runs_in_active_queues}",
         ];
         self.store.read(|connection| {
             for sql in statements {

@@ -306,14 +306,8 @@ pub(in crate::store) fn settle_groups(
     run_id: i64,
     now_ms: i64,
 ) -> Result<Vec<Ended>> {
-    let ids = all(
-        connection,
-        "SELECT id FROM jobs WHERE run_id = $1 AND status = 'WAITING' AND waits_for = 'items' ORDER BY id",
-        &[run_id.into()],
-        |row| row.integer(0),
-    )?;
     let mut ended = Vec::new();
-    for group_id in ids {
+    for group_id in waiting_groups(connection, run_id)? {
         if recount(connection, group_id)? == 0 {
             ended.push(end_group(connection, group_id, now_ms)?);
             continue;
@@ -325,4 +319,21 @@ pub(in crate::store) fn settle_groups(
         release_items(connection, group_id, max_parallel.unwrap_or(i64::MAX), now_ms)?;
     }
     Ok(ended)
+}
+
+/// Counts the unfinished items of all groups of a run that wait for them, and lets none run.
+pub(in crate::store) fn count_items(connection: &mut dyn Connection, run_id: i64) -> Result<()> {
+    for group_id in waiting_groups(connection, run_id)? {
+        recount(connection, group_id)?;
+    }
+    Ok(())
+}
+
+fn waiting_groups(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<i64>> {
+    all(
+        connection,
+        "SELECT id FROM jobs WHERE run_id = $1 AND status = 'WAITING' AND waits_for = 'items' ORDER BY id",
+        &[run_id.into()],
+        |row| row.integer(0),
+    )
 }
