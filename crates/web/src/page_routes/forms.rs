@@ -49,7 +49,7 @@ pub(super) fn apply_batch(store: &Store, call: &Call) -> Result<Answer, Problem>
     let found = batch::read::runs(store, &wanted)?;
     let recorded = |run_id: i64| call.recorded(store, format!("run {run_id}"));
     let result = batch::read::apply(recorded, wanted.action, &found.runs)?;
-    html(batch::result(wanted.action, result, &reader(store, call))).map(Answer::never_cached)
+    html(batch::result(wanted.action, result, &reader(store, call)?)).map(Answer::never_cached)
 }
 
 pub(super) fn cancel(store: &Store, call: &Call) -> Result<Answer, Problem> {
@@ -161,7 +161,7 @@ fn form_again(
             (name, error.to_string())
         })
         .collect();
-    let answer = html(start::page(start, params, &values, &errors, &reader(store, call)))?;
+    let answer = html(start::page(start, params, &values, &errors, &reader(store, call)?))?;
     Ok(answer.with_status(axum::http::StatusCode::BAD_REQUEST).never_cached())
 }
 

@@ -13,7 +13,7 @@ use crate::pages::runs::Filter;
 use crate::pages::runs::read::LastVisit;
 use crate::pages::start::{self, Start};
 use crate::pages::times::Times;
-use crate::pages::{self, Reader, Rights, choose, queues, run, runs, system, url, workflows};
+use crate::pages::{self, Badges, Reader, Rights, choose, queues, run, runs, system, url, workflows};
 use crate::problem::Problem;
 use crate::route::Route;
 
@@ -51,7 +51,7 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 /// Who reads the page, and from where.
-fn reader(store: &Store, call: &Call) -> Reader {
+fn reader(store: &Store, call: &Call) -> Result<Reader, Problem> {
     let zone = cookie(call, "zone").unwrap_or_default();
     let rights = match call.caller.as_ref().map(|caller| caller.role) {
         None | Some(Role::View) => Rights::View,
@@ -59,12 +59,13 @@ fn reader(store: &Store, call: &Call) -> Reader {
         Some(Role::Edit) => Rights::Edit,
         Some(Role::Admin) => Rights::Admin,
     };
-    Reader {
+    Ok(Reader {
         base: call.base_path.clone(),
         times: Times { zone: Times::zone(&zone), now_ms: store.clock().now_ms() },
         rights,
         form_token: call.form_token.clone().unwrap_or_default(),
-    }
+        badges: Badges { paused_queues: store.queues().paused()?.len() },
+    })
 }
 
 /// The value of a cookie that the pages have set, decoded.
@@ -96,7 +97,7 @@ fn first(_store: &Store, call: &Call) -> Result<Answer, Problem> {
 }
 
 fn list(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    let reader = reader(store, call);
+    let reader = reader(store, call)?;
     let filter = Filter::parse(query(call)).map_err(wrong_address)?;
     let visit = LastVisit(cookie(call, "seen").and_then(|at| at.parse().ok()));
     let data = runs::read::read(store, filter, visit, &reader.times)?;
@@ -107,11 +108,11 @@ fn preview(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let pairs = url::pairs(query(call)).map_err(wrong_address)?;
     let wanted = Batch::of_pairs(pairs).map_err(wrong_address)?;
     let found = batch::read::runs(store, &wanted)?;
-    html(batch::preview(&wanted, &found, &reader(store, call)))
+    html(batch::preview(&wanted, &found, &reader(store, call)?))
 }
 
 fn one(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    let reader = reader(store, call);
+    let reader = reader(store, call)?;
     let wanted = RunQuery::parse(query(call)).map_err(wrong_address)?;
     let now_ms = reader.times.now_ms;
     let sentence = |reason: &Reason, job: &Job| call.sentences.reason(reason, job, now_ms);
@@ -124,7 +125,7 @@ fn again(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let workflow = store.runs().workflow(run.id)?;
     let values = serde_json::from_str(&run.params).unwrap_or_default();
     let start = Start::Again { run_id: run.id, workflow: run.workflow };
-    html(start::page(&start, &workflow.params, &values, &[], &reader(store, call)))
+    html(start::page(&start, &workflow.params, &values, &[], &reader(store, call)?))
 }
 
 fn retry_from(store: &Store, call: &Call) -> Result<Answer, Problem> {
@@ -132,7 +133,7 @@ fn retry_from(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let window =
         JobWindow { statuses: vec![], name: None, order: JobOrder::Attention, offset: 0, limit: WINDOW_MAX };
     let jobs = store.jobs().window(run.id, &window)?.rows;
-    html(choose::retry_from(&run, &jobs, &reader(store, call)))
+    html(choose::retry_from(&run, &jobs, &reader(store, call)?))
 }
 
 /// The output of an attempt as a file of text.
@@ -165,12 +166,12 @@ fn log_text(store: &Store, call: &Call) -> Result<Answer, Problem> {
 }
 
 fn all_workflows(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    html(workflows::list(&workflows::read::list(store)?, &reader(store, call)))
+    html(workflows::list(&workflows::read::list(store)?, &reader(store, call)?))
 }
 
 fn one_workflow(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let data = workflows::read::one(store, call.part("workflow"))?;
-    html(workflows::page(&data, &reader(store, call)))
+    html(workflows::page(&data, &reader(store, call)?))
 }
 
 fn start_form(store: &Store, call: &Call) -> Result<Answer, Problem> {
@@ -180,21 +181,21 @@ fn start_form(store: &Store, call: &Call) -> Result<Answer, Problem> {
         &workflow.params,
         &Default::default(),
         &[],
-        &reader(store, call),
+        &reader(store, call)?,
     ))
 }
 
 fn all_queues(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    html(queues::page(&store.queues().list()?, &reader(store, call)))
+    html(queues::page(&store.queues().list()?, &reader(store, call)?))
 }
 
 fn show_system(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let health = call.sentences.health()?;
-    html(system::page(&health, &store.workers().live()?, &reader(store, call)))
+    html(system::page(&health, &store.workers().live()?, &reader(store, call)?))
 }
 
 fn zone(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    html(choose::zone(&reader(store, call)))
+    html(choose::zone(&reader(store, call)?))
 }
 
 /// Goes to the run, the job, the key or the workflow that a text names.

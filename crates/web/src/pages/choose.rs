@@ -3,7 +3,7 @@
 use askama::Template;
 use windlass_engine::store::{JobOfRun, Run};
 
-use super::frame::{Badges, Frame, Reader, Section};
+use super::frame::{Frame, Reader, Section};
 use super::look::{Failure, Look};
 
 #[derive(Template)]
@@ -23,12 +23,7 @@ pub fn retry_from(run: &Run, jobs: &[JobOfRun], reader: &Reader) -> askama::Resu
     let own = jobs.iter().filter(|job| job.group_id.is_none());
     let mut is_first = true;
     RetryFromPage {
-        frame: Frame::new(
-            reader,
-            Section::Runs,
-            &format!("Retry {} #{}", run.workflow, run.id),
-            Badges::default(),
-        ),
+        frame: Frame::new(reader, Section::Runs, &format!("Retry {} #{}", run.workflow, run.id)),
         run_id: run.id,
         workflow: run.workflow.clone(),
         jobs: own
@@ -56,7 +51,7 @@ struct ZonePage {
 pub fn zone(reader: &Reader) -> askama::Result<String> {
     let current = reader.times.zone;
     ZonePage {
-        frame: Frame::new(reader, Section::Other, "Zone", Badges::default()),
+        frame: Frame::new(reader, Section::Other, "Zone"),
         zones: chrono_tz::TZ_VARIANTS.iter().map(|zone| (zone.name(), *zone == current)).collect(),
     }
     .render()

@@ -3,7 +3,7 @@
 use askama::Template;
 use windlass_engine::store::{Order, Queue};
 
-use super::frame::{Badges, Frame, Reader, Section};
+use super::frame::{Frame, Reader, Section};
 use super::times::{Stamp, duration, grouped};
 use super::url;
 
@@ -31,9 +31,8 @@ struct QueuesPage {
 /// # Errors
 /// As of the template engine, which writes into memory.
 pub fn page(queues: &[Queue], reader: &Reader) -> askama::Result<String> {
-    let paused_queues = queues.iter().filter(|queue| queue.paused_at.is_some()).count();
     QueuesPage {
-        frame: Frame::new(reader, Section::Queues, "Queues", Badges { paused_queues }),
+        frame: Frame::new(reader, Section::Queues, "Queues"),
         rows: queues.iter().map(|queue| row(queue, reader)).collect(),
     }
     .render()

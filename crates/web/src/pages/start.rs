@@ -4,7 +4,7 @@ use askama::Template;
 use serde_json::{Map, Value as Json};
 use windlass_workflow::params::{Param, ParamKind};
 
-use super::frame::{Badges, Frame, Reader, Section};
+use super::frame::{Frame, Reader, Section};
 use super::runs::value_as_text;
 use super::url;
 
@@ -79,7 +79,7 @@ pub fn page(
     let section = if run_id.is_some() { Section::Runs } else { Section::Workflows };
     let workflow_href = format!("{}/workflows/{}", reader.base, url::encode(workflow));
     StartPage {
-        frame: Frame::new(reader, section, &title, Badges::default()),
+        frame: Frame::new(reader, section, &title),
         action: match run_id {
             Some(id) => format!("{}/runs/{id}/again", reader.base),
             None => format!("{workflow_href}/start"),
@@ -123,7 +123,7 @@ fn field(param: &Param, values: &Map<String, Json>, errors: &[(Option<String>, S
         ParamKind::Boolean | ParamKind::Choice => (FieldSort::Choice, ""),
         ParamKind::Integer => (FieldSort::Number, "a whole number"),
         ParamKind::Number => (FieldSort::Line, "a number"),
-        ParamKind::Date => (FieldSort::Date, "a day"),
+        ParamKind::Date => (FieldSort::Date, ""),
         ParamKind::Datetime => (FieldSort::Line, "as 2026-11-21T06:00:00+01:00"),
         ParamKind::Duration => (FieldSort::Line, "as 1h 30m"),
         ParamKind::List => (FieldSort::Text, "a list in JSON"),

@@ -5,7 +5,7 @@ use windlass_engine::WorkerStatus;
 use windlass_engine::store::Worker;
 use windlass_views::{DoctorView, FindingState};
 
-use super::frame::{Badges, Frame, Reader, Section};
+use super::frame::{Frame, Reader, Section};
 use super::look::{FAILED, FAILED_ALLOWED, Look, SUCCESSFUL};
 use super::times::{Stamp, rough_duration};
 
@@ -68,7 +68,7 @@ pub fn page(health: &DoctorView, workers: &[Worker], reader: &Reader) -> askama:
         _ => 2,
     });
     SystemPage {
-        frame: Frame::new(reader, Section::System, "System", Badges::default()),
+        frame: Frame::new(reader, Section::System, "System"),
         checks,
         workers: workers.iter().map(|worker| row(worker, reader)).collect(),
     }

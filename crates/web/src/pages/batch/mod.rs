@@ -6,7 +6,7 @@ use askama::Template;
 use windlass_engine::RunStatus;
 use windlass_engine::store::Run;
 
-use super::frame::{Badges, Frame, Reader, Section};
+use super::frame::{Frame, Reader, Section};
 use super::look::Look;
 use super::runs::Filter;
 use super::runs::params_in_a_line;
@@ -184,7 +184,7 @@ pub fn preview(batch: &Batch, found: &BatchRuns, reader: &Reader) -> askama::Res
             Which::Matching(filter) => format!("{}/runs{}", reader.base, filter.query()),
             Which::Ids(_) | Which::Failed { .. } => format!("{}/runs", reader.base),
         },
-        frame: Frame::new(reader, Section::Runs, title, Badges::default()),
+        frame: Frame::new(reader, Section::Runs, title),
     }
     .render()
 }
@@ -220,7 +220,7 @@ pub fn result(action: Action, result: BatchResult, reader: &Reader) -> askama::R
         done: grouped(result.done as i64),
         noun: if result.done == 1 { "run" } else { "runs" },
         refused: result.refused,
-        frame: Frame::new(reader, Section::Runs, title, Badges::default()),
+        frame: Frame::new(reader, Section::Runs, title),
     }
     .render()
 }

@@ -20,7 +20,7 @@ pub use job::JobData;
 pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData};
 pub use query::{JobState, Panel, RunQuery, View};
 
-use super::frame::{Badges, Frame, Reader, Section};
+use super::frame::{Frame, Reader, Section};
 use super::look::Look;
 use super::runs::{look_of, params_in_a_line, took_ms};
 use super::times::{Stamp, Times, duration, grouped};
@@ -60,8 +60,6 @@ pub struct RunData {
     pub failure: Option<FailureData>,
     /// The job below the picture.
     pub job: Option<JobData>,
-    /// Queues that are paused.
-    pub paused_queues: usize,
 }
 
 /// The error of a run, and how it was in other runs.
@@ -178,7 +176,7 @@ impl RunPage<'_> {
 pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
     let (run, times) = (&data.run, &reader.times);
     let title = format!("{} #{}", run.workflow, run.id);
-    let frame = Frame::new(reader, Section::Runs, &title, Badges { paused_queues: data.paused_queues });
+    let frame = Frame::new(reader, Section::Runs, &title);
     let current = data.job.as_ref().map(|job| job.job.id);
     let is_over = run.status.is_terminal();
     RunPage {

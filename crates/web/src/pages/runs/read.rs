@@ -53,7 +53,6 @@ pub fn read(store: &Store, filter: Filter, visit: LastVisit, times: &Times) -> R
         histogram: store.runs().histogram(now_ms - DAY_MS, now_ms, PARTS)?,
         notes: notes(store, times, &paused)?,
         workflows: names_of_workflows(store, &filter, &workflows)?,
-        paused_queues: paused.len(),
         runs,
         filter,
     })

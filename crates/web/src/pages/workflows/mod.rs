@@ -6,7 +6,7 @@ use askama::Template;
 use windlass_engine::RunStatus;
 use windlass_engine::store::{JobOfRun, Occurrence, RegisteredVersion, Registration, RunSummary, Schedule};
 
-use super::frame::{Badges, Frame, Reader, Section};
+use super::frame::{Frame, Reader, Section};
 use super::look::{Failure, Look};
 use super::times::{Stamp, Times, duration};
 use super::url;
@@ -114,7 +114,7 @@ pub fn list(workflows: &[WorkflowSummary], reader: &Reader) -> askama::Result<St
         }
     };
     WorkflowsPage {
-        frame: Frame::new(reader, Section::Workflows, "Workflows", Badges::default()),
+        frame: Frame::new(reader, Section::Workflows, "Workflows"),
         rows: workflows.iter().map(row).collect(),
     }
     .render()
@@ -246,7 +246,7 @@ pub fn page(data: &WorkflowData, reader: &Reader) -> askama::Result<String> {
             .collect(),
         definition: data.definition.clone().unwrap_or_default(),
         name: data.name.clone(),
-        frame: Frame::new(reader, Section::Workflows, &data.name, Badges::default()),
+        frame: Frame::new(reader, Section::Workflows, &data.name),
     }
     .render()
 }
