@@ -41,7 +41,7 @@ pub(super) struct AddArgs {
     cron: Option<String>,
 
     /// A fixed interval instead of a cron expression, for example 90s
-    #[arg(long, value_name = "DURATION", group = "rule", value_parser = parse_duration)]
+    #[arg(long, value_name = "EVERY", group = "rule", value_parser = parse_duration)]
     every: Option<Duration>,
 
     /// One instant instead of a cron expression, for example 2026-11-21T02:30
