@@ -82,7 +82,7 @@ CREATE TABLE runs (
                      CHECK (status = 'PENDING' OR status = 'RUNNING' OR status = 'SUCCESSFUL'
                             OR status = 'FAILED' OR status = 'CANCELLED'),
     -- Why the run was stopped before its jobs had finished.
-    stop_reason      {text} CHECK (stop_reason IN ('cancelled', 'timed_out')),
+    stop_reason      {text} CHECK (stop_reason IN ('cancelled', 'timed_out', 'skipped')),
     params           {text} NOT NULL DEFAULT '{}',
     env              {text} NOT NULL DEFAULT '{}',
     -- The folder against which its jobs resolve relative paths.
@@ -127,6 +127,15 @@ CREATE TABLE runs (
     call_open        {integer} NOT NULL DEFAULT 0 CHECK (call_open = 0 OR call_open = 1 OR call_open = 2),
     -- The number of its definition, which is the one of `workflow_id`: above 1 if a retry has replaced the first one.
     definition       {integer} NOT NULL DEFAULT 1 CHECK (definition >= 1),
+    -- How many runs with the same key may be active at a time, and what happens to one more. NULL for a run without a limit.
+    -- The keys of runs and those of jobs are apart.
+    concurrency_key    {text},
+    concurrency_limit  {integer} CHECK (concurrency_limit >= 1),
+    on_full            {text} CHECK (on_full = 'wait' OR on_full = 'skip' OR on_full = 'cancel_oldest'),
+    -- `slot` while the run waits for a slot of its key: its jobs are BLOCKED, also those that need no other. An unfinished run
+    -- that does not wait has a slot.
+    waits_for          {text} CHECK (waits_for = 'slot'),
+    CHECK ((concurrency_key IS NULL) = (concurrency_limit IS NULL) AND (concurrency_key IS NULL) = (on_full IS NULL)),
     CHECK ((parent_job_id IS NULL) = (root_run_id IS NULL)),
     UNIQUE (schedule_id, scheduled_for)
 ) {strict};
@@ -154,6 +163,13 @@ CREATE INDEX runs_of_schedule ON runs (schedule_id, id)
 -- For keeping a number of the newest runs of each workflow.
 CREATE INDEX runs_finished_of_workflow ON runs (workflow, finished_at)
     WHERE finished_at IS NOT NULL AND parent_job_id IS NULL;
+
+-- Runs that have a slot of their concurrency key.
+CREATE INDEX runs_key_holders ON runs (concurrency_key, id)
+    WHERE concurrency_key IS NOT NULL AND waits_for IS NULL AND status IN ('PENDING', 'RUNNING');
+-- Runs that wait for one, the oldest first, and those of them that are skipped or that cancel the oldest holder.
+CREATE INDEX runs_key_waiting ON runs (concurrency_key, id) WHERE waits_for IS NOT NULL;
+CREATE INDEX runs_key_on_full ON runs (concurrency_key, id) WHERE waits_for IS NOT NULL AND on_full <> 'wait';
 
 -- The definitions of runs that came from a file or were replaced, in order. Other runs have one definition and no row here.
 CREATE TABLE run_definitions (
@@ -276,15 +292,13 @@ CREATE TABLE jobs (
     -- How long a SCHEDULED job waits, if it waits for a duration and not for an instant that a person named. Then
     -- `execute_after` is the end of that duration by the current setting of the clock.
     delay_ms             {integer},
-    -- What a WAITING job waits for: a slot of its concurrency key, a decision of the scheduler, an event, a person, the ends
-    -- of its items, or the run that it has started. It means nothing in other states.
+    -- What a WAITING job waits for, and NULL in all other states: a slot of its concurrency key, a decision of the
+    -- scheduler, an event, a person, the ends of its items, or the run that it has started. The indexes of waiting jobs go
+    -- by this column and not by `status`, so that claims and ends of other jobs do not touch them.
     waits_for            {text} CHECK (waits_for IS NULL
-                         OR waits_for = 'slot'
-                         OR waits_for = 'decision'
-                         OR waits_for = 'event'
-                         OR waits_for = 'approval'
-                         OR waits_for = 'items'
-                         OR waits_for = 'run'),
+                                OR status = 'WAITING' AND (waits_for = 'slot' OR waits_for = 'decision' OR waits_for = 'event'
+                                                           OR waits_for = 'approval' OR waits_for = 'items'
+                                                           OR waits_for = 'run')),
     -- When the job runs, by the ends of its parents. NULL means `all_successful`, the default, without a look at it when
     -- the last parent ends: the other ends have skipped the job before. `all_successful` is written when a parent was not
     -- needed, so that the job is decided when its last parent ends.
@@ -316,14 +330,16 @@ CREATE TABLE jobs (
     group_id             {integer},
     item_index           {integer},
     item                 {text},
-    -- Of a group: how many of its items may run at a time, and whether the first that fails ends the others.
+    -- Of a group: how many of its items may run at a time, and 1 if the first that fails ends the others.
     max_parallel         {integer} CHECK (max_parallel >= 1),
-    fail_fast            {integer} NOT NULL DEFAULT 0 CHECK (fail_fast = 0 OR fail_fast = 1),
+    fail_fast            {integer} CHECK (fail_fast IS NULL OR fail_fast = 1),
     -- The number of the definition of its run with which it runs, or with which it ended.
     definition           {integer} NOT NULL DEFAULT 1,
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
-    CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)
+    CHECK (status <> 'WAITING' OR waits_for IS NOT NULL),
+    CHECK (finished_at IS NULL OR status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED'
+           OR status = 'SKIPPED')
 ) {strict};
 
 -- The claim indexes contain only PENDING jobs, so the cost of a claim does not depend on the number of other rows.
@@ -357,24 +373,24 @@ CREATE INDEX jobs_key_holders ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status IN ('PENDING', 'RUNNING');
 -- Waiting jobs that are skipped, or that cancel the oldest holder of a slot.
 CREATE INDEX jobs_key_on_full ON jobs (concurrency_key, id)
-    WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot' AND on_full <> 'wait';
+    WHERE concurrency_key IS NOT NULL AND waits_for = 'slot' AND on_full <> 'wait';
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
-    WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot';
+    WHERE concurrency_key IS NOT NULL AND waits_for = 'slot';
 -- The items of a group: those that run, and the next that may run.
 CREATE INDEX jobs_group ON jobs (group_id, status, id) WHERE group_id IS NOT NULL;
 -- Unfinished jobs with a deadline that were not asked to stop.
 CREATE INDEX jobs_deadline ON jobs (deadline_at)
     WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL;
 -- All waiting jobs, for counts, lists, and the scheduler's decisions.
-CREATE INDEX jobs_waiting ON jobs (waits_for, id) WHERE status = 'WAITING';
+CREATE INDEX jobs_waiting ON jobs (waits_for, id) WHERE waits_for IS NOT NULL;
 
 -- Jobs whose runs must be stopped.
 CREATE INDEX jobs_calls_stopping ON jobs (id)
-    WHERE status = 'WAITING' AND waits_for = 'run' AND cancel_requested_at IS NOT NULL;
+    WHERE waits_for = 'run' AND cancel_requested_at IS NOT NULL;
 -- Jobs that wait for an event, by the event.
 CREATE INDEX jobs_waiting_for_event ON jobs (event_name, event_key, id)
-    WHERE event_name IS NOT NULL AND status = 'WAITING' AND waits_for = 'event';
-CREATE INDEX jobs_wait_ends ON jobs (wait_ends_at) WHERE wait_ends_at IS NOT NULL AND status = 'WAITING';
+    WHERE event_name IS NOT NULL AND waits_for = 'event';
+CREATE INDEX jobs_wait_ends ON jobs (wait_ends_at) WHERE wait_ends_at IS NOT NULL AND waits_for IS NOT NULL;
 
 -- Signals. Their numbers come from `event_counter`, whose row is locked until the event is committed. So a smaller number
 -- was committed earlier.

@@ -194,6 +194,8 @@ pub enum StopReason {
     Cancelled,
     /// It reached its timeout.
     TimedOut,
+    /// Its concurrency key had no free slot, and its `on_full` is `skip`.
+    Skipped,
 }
 
 impl StopReason {
@@ -203,13 +205,15 @@ impl StopReason {
         match self {
             StopReason::Cancelled => "cancelled",
             StopReason::TimedOut => "timed_out",
+            StopReason::Skipped => "skipped",
         }
     }
 
     /// The reason with that spelling.
     #[must_use]
     pub fn parse(text: &str) -> Option<StopReason> {
-        [StopReason::Cancelled, StopReason::TimedOut].into_iter().find(|reason| reason.as_str() == text)
+        let all = [StopReason::Cancelled, StopReason::TimedOut, StopReason::Skipped];
+        all.into_iter().find(|reason| reason.as_str() == text)
     }
 }
 

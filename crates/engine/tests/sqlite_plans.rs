@@ -80,6 +80,7 @@ fn record(path: &Path) -> BTreeSet<Statement> {
     let limited = bench.claim(worker, 10);
     bench.store.for_scheduler().admit_waiting("").unwrap();
     bench.finish(worker, limited.last().unwrap(), success());
+    support::limit_runs(&bench.store, worker);
     support::notify_of_groups(&bench.store, worker);
     bench.store.variables().set("cursor", "1").unwrap();
     bench.store.variables().values(&BTreeSet::from(["cursor".to_owned()])).unwrap();

@@ -17,6 +17,8 @@ pub(crate) struct Promotion {
     pub(crate) wall_clock: WallClock,
     /// Workers were woken for all rates that allowed further starts up to this instant.
     rates_checked_until_ms: Option<i64>,
+    /// The last concurrency key whose waiting runs were looked at. The next step continues after it.
+    run_key_cursor: String,
 }
 
 impl Promotion {
@@ -35,6 +37,12 @@ impl Promotion {
         }
         if upcoming.has_run_ends {
             refusals.tolerate("start runs after others", dispatch_run_ends(store))?;
+        }
+        if upcoming.has_waiting_runs {
+            let cursor = store.for_scheduler().admit_runs(&self.run_key_cursor);
+            if let Some(cursor) = refusals.tolerate("let waiting runs begin", cursor)? {
+                self.run_key_cursor = cursor;
+            }
         }
         let rate_allows_at = self.wake_for_rates(store, upcoming.rate_allows_at)?;
         let due_at = self.promote(store, upcoming.due_at)?;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::store::{Job, JobCounts, Run, RunDefinition, Submitted, Workspace, WorkspaceState};
-use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store};
+use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store, WaitsFor};
 
 use crate::job::job_name;
 use crate::time::{Instant, duration_ms, instant};
@@ -27,8 +27,13 @@ pub struct RunView {
     #[schemars(extend("enum" = ["SUCCESSFUL", "FAILED", "CANCELLED", null]))]
     outcome: Option<&'static str>,
     /// Why it was stopped.
-    #[schemars(extend("enum" = ["cancelled", "timed_out", null]))]
+    #[schemars(extend("enum" = ["cancelled", "timed_out", "skipped", null]))]
     stop_reason: Option<&'static str>,
+    /// What it waits for before its jobs may start: a slot of its concurrency key.
+    #[schemars(extend("enum" = ["slot", null]))]
+    waits_for: Option<&'static str>,
+    /// The concurrency key that it shares with other runs.
+    concurrency_key: Option<String>,
     /// The values of its parameters, by name.
     params: Value,
     /// The key of `--run-key`.
@@ -84,6 +89,8 @@ impl RunView {
             status: run.status.as_str(),
             outcome: run.outcome.map(RunStatus::as_str),
             stop_reason: run.stop_reason.map(StopReason::as_str),
+            waits_for: run.waits_for.map(WaitsFor::as_str),
+            concurrency_key: run.concurrency.as_ref().map(|(key, _limit)| key.clone()),
             params: json(&run.params),
             run_key: run.run_key.clone(),
             tags: run.tags.clone(),

@@ -63,6 +63,7 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
         Reason::WaitsForEvent { .. } => "waits_for_event",
         Reason::WaitsForApproval { .. } => "waits_for_approval",
         Reason::WaitsForItems { .. } => "waits_for_items",
+        Reason::RunWaitsForSlot(_) => "run_waits_for_slot",
         Reason::WaitsForTurn { .. } => "waits_for_turn",
         Reason::HasDeadline(_) => "has_deadline",
         Reason::Over { .. } => "over",

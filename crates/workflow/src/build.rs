@@ -22,6 +22,7 @@ impl Workflow {
             outputs: BTreeMap::new(),
             workflows: Vec::new(),
             workspace: None,
+            concurrency: None,
             jobs,
         }
     }

@@ -59,6 +59,9 @@ pub struct Workflow {
     /// Whether each run has a folder of its own, and when the folder is kept after the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<KeepWorkspace>,
+    /// How many runs with the same key may be active at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
     /// The jobs, and after them the handlers: the jobs of `on_success`, `on_failure`, `on_cancel` and `finally`. `needs` and
     /// `uses` index into this list.
     pub jobs: Vec<Job>,
@@ -209,27 +212,28 @@ pub enum Catchup {
     All,
 }
 
-/// A limit on how many jobs with the same key run at a time.
+/// A limit on how many jobs with the same key run at a time, or on how many runs with the same key are active. The keys of
+/// jobs and those of runs are apart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Concurrency {
-    /// Jobs with this key share the limit. May be a template that reads `params` and `run.workflow`.
+    /// Jobs, or runs, with this key share the limit. May be a template that reads `params` and `run.workflow`.
     pub key: String,
-    /// How many of these jobs may run at a time, at least 1.
+    /// How many of them there may be at a time, at least 1.
     pub limit: i64,
-    /// What happens to a job when all slots of the key are taken.
+    /// What happens to one more when all slots of the key are taken.
     pub on_full: OnFull,
 }
 
-/// What happens to a job when all slots of its concurrency key are taken.
+/// What happens to a job or a run when all slots of its concurrency key are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFull {
-    /// The job waits.
+    /// It waits.
     #[default]
     Wait,
-    /// The job is skipped.
+    /// It is skipped.
     Skip,
-    /// The oldest job that has a slot is cancelled, and the new job gets the slot.
+    /// The oldest one that has a slot is cancelled, and the new one gets the slot.
     CancelOldest,
 }
 

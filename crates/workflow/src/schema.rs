@@ -29,6 +29,10 @@ pub fn schema() -> Json {
 
 /// The name of a table in `$defs`.
 fn name(table: Table) -> &'static str {
+    // Its noun is that of the `concurrency` of a job.
+    if table == Table::RunConcurrency {
+        return "run-concurrency";
+    }
     table.noun().trim_start_matches("a ").trim_matches('`')
 }
 
@@ -68,6 +72,7 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
         | Table::Workspace
         | Table::Retry
         | Table::Concurrency
+        | Table::RunConcurrency
         | Table::Sleep => None,
     }
 }

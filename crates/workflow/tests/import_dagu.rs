@@ -87,6 +87,13 @@ fn settings_and_handlers_have_equivalents() {
 }
 
 #[test]
+fn a_limit_of_runs_is_carried_over() {
+    let limited = |runs: &str| format!("maxActiveRuns: {runs}\nsteps:\n  - echo a\n");
+    assert_imports(&limited("2"), &["concurrency = { limit = 2 }"], &[]);
+    assert_imports(&limited("-1"), &[], &["line 1: "]);
+}
+
+#[test]
 fn other_documents_are_workflows_of_the_file() {
     let text = "steps:\n  - name: each\n    run: child\n    parallel: {items: [A, B], maxConcurrent: 2}\n    \
         params: \"ITEM=${ITEM}\"\n---\nname: child\nsteps:\n  - {name: one, command: echo $ITEM, color: red}\n";

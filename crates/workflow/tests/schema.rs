@@ -76,6 +76,8 @@ fn misuses_are_refused_as_the_parser_does() {
         r#"{"jobs": {"a": {"run": "x", "allow_failure": "no"}}}"#,
         r#"{"jobs": {"a": {"run": "x", "priority": "urgent"}}}"#,
         r#"{"jobs": [{"run": "x"}]}"#,
+        r#"{"jobs": {"a": {"run": "x"}}, "concurrency": {"on_full": "queue"}}"#,
+        r#"{"jobs": {"a": {"run": "x"}}, "concurrency": 3}"#,
         r#"{"jobs": {"a": {"run": "x"}}, "schedules": [{"every": "1h", "cron": "@daily"}]}"#,
         r#"{"jobs": {"a": {"run": "x"}}, "schedules": [{}]}"#,
         r#"{"jobs": {"a": {"run": "x"}}, "params": {"p": {"type": "text"}}}"#,
@@ -114,6 +116,7 @@ fn the_words_of_the_list_are_those_of_the_parser() {
         (r#"{"jobs": {"a": {"run": "x", "priority": "?"}}}"#, "priority"),
         (r#"{"jobs": {"a": {"run": "x", "on_interrupt": 1}}}"#, "on_interrupt"),
         (r#"{"jobs": {"a": {"run": "x", "concurrency": {"key": "k", "on_full": 1}}}}"#, "on_full"),
+        (r#"{"jobs": {"a": {"run": "x"}}, "concurrency": {"on_full": 1}}"#, "on_full"),
         (r#"{"jobs": {"a": {"run": "x", "output": 1}}}"#, "output"),
         (r#"{"jobs": {"a": {"http": {"url": "http://a", "method": 1}}}}"#, "method"),
         (r#"{"jobs": {"a": {"run": "x"}}, "workspace": {"keep": 1}}"#, "keep"),
@@ -129,5 +132,5 @@ fn the_words_of_the_list_are_those_of_the_parser() {
         assert_eq!(words, key.words, "{name}");
     }
     let with_words = keys::list().filter(|(_, key)| key.types.contains(&ValueType::Word)).count();
-    assert_eq!(with_words, 13, "another key with words must be in the list above");
+    assert_eq!(with_words, 14, "another key with words must be in the list above");
 }

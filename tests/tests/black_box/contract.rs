@@ -26,12 +26,14 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().map(|object| object.keys().map(String::as_str).collect()).unwrap_or_default()
 }
 
-const RUN_KEYS: [&str; 23] = [
+const RUN_KEYS: [&str; 25] = [
     "run_id",
     "workflow",
     "status",
     "outcome",
     "stop_reason",
+    "waits_for",
+    "concurrency_key",
     "params",
     "run_key",
     "tags",

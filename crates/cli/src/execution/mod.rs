@@ -215,7 +215,9 @@ fn print(
 fn failure_of(run: &Run) -> Option<Failure> {
     match (run.status, run.stop_reason) {
         (RunStatus::Failed, Some(StopReason::TimedOut)) => Some(Failure::RunTimedOut),
-        (RunStatus::Failed, Some(StopReason::Cancelled) | None) => Some(Failure::RunFailed),
+        (RunStatus::Failed, Some(StopReason::Cancelled | StopReason::Skipped) | None) => {
+            Some(Failure::RunFailed)
+        }
         (RunStatus::Cancelled, _) => Some(Failure::RunCancelled),
         (RunStatus::Successful | RunStatus::Pending | RunStatus::Running, _) => None,
     }

@@ -9,6 +9,7 @@ use windlass_engine::store::{Job, JobFilter, Reason, Why};
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
+use crate::find;
 use crate::text::style::printable;
 use crate::text::{reasons, runs_and_jobs, time};
 
@@ -71,6 +72,10 @@ impl Stall {
 
 fn explain(run_ids: &[i64], database: &Database, global: &GlobalOptions) -> Result<Option<String>, Failure> {
     for run_id in with_child_runs(run_ids, database)? {
+        let run = find::run(database, run_id)?;
+        if let Some(slot) = database.ask(|store| store.runs().awaited_slot(&run))? {
+            return Ok(Some(reasons::run_waits_for_slot(&format!("run {run_id}"), &slot)));
+        }
         let Some(job) = waiting_job(run_id, database)? else { continue };
         let Why { job, reasons } = database.ask(|store| store.jobs().why(job.id))?;
         let Some(reason) = reasons.iter().find(|reason| is_obstacle(reason)) else { continue };
@@ -119,6 +124,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::QueueRate { .. }
         | Reason::NotItsTurn { .. }
         | Reason::KeyTaken { .. }
+        | Reason::RunWaitsForSlot(_)
         | Reason::WaitsForEvent { .. }
         | Reason::WaitsForApproval { .. } => true,
         Reason::WaitsForParents(_)

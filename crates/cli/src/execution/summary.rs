@@ -71,8 +71,9 @@ pub(super) fn closing(
 fn outcome(run: &Run, counts: &JobCounts) -> String {
     let word = match (run.status, run.stop_reason) {
         (RunStatus::Failed, Some(StopReason::TimedOut)) => "timed out",
-        (RunStatus::Failed, Some(StopReason::Cancelled) | None) => "failed",
+        (RunStatus::Failed, Some(StopReason::Cancelled | StopReason::Skipped) | None) => "failed",
         (RunStatus::Successful, _) => "successful",
+        (RunStatus::Cancelled, Some(StopReason::Skipped)) => "skipped",
         (RunStatus::Cancelled, _) => "cancelled",
         (RunStatus::Pending | RunStatus::Running, _) => "unfinished",
     };

@@ -1,7 +1,7 @@
 //! The reasons why a job is not running, as sentences.
 
 use windlass_engine::JobStatus;
-use windlass_engine::store::{BrokenBefore, Job, Reason};
+use windlass_engine::store::{BrokenBefore, Job, Reason, RunSlot};
 
 use crate::arguments::GlobalOptions;
 use crate::shell_words::quoted;
@@ -141,6 +141,7 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
             "It waits for its items: {unfinished} of {items} have not ended, and {running} of them {}.",
             if *running == 1 { "runs" } else { "run" }
         ),
+        Reason::RunWaitsForSlot(slot) => run_waits_for_slot("Its run", slot),
         Reason::WaitsForTurn { group, max_parallel } => format!(
             "It waits for its turn: {} runs {} at a time (`max_parallel`).",
             printable(group),
@@ -151,6 +152,21 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         }
         Reason::Over { error, broken } => over(job, error.as_deref(), broken, global),
     }
+}
+
+/// Why a run does not begin. `run` begins the sentence.
+pub(crate) fn run_waits_for_slot(run: &str, RunSlot { key, limit, holders }: &RunSlot) -> String {
+    let allowed = counted(*limit, "run", "runs");
+    let named: Vec<String> = holders.iter().map(ToString::to_string).collect();
+    let taken = match named.as_slice() {
+        [] => "a slot is free, and the scheduler will let it begin soon".to_owned(),
+        [only] => format!("run {only} has the slot"),
+        several => format!("runs {} have slots", several.join(", ")),
+    };
+    format!(
+        "{run} waits for a slot of the concurrency key `{}`, which allows {allowed} at a time; {taken}.",
+        printable(key)
+    )
 }
 
 /// The end of a wait, as a part of a sentence.

@@ -47,7 +47,9 @@ pub(crate) fn run_state(run: &Run, interrupted: bool) -> String {
     let remark = match (run.stop_reason, run.status.is_terminal()) {
         (Some(StopReason::TimedOut), true) => "timed out",
         (Some(StopReason::TimedOut), false) => "timed out, stopping",
-        (Some(StopReason::Cancelled), false) => "stopping",
+        (Some(StopReason::Skipped), true) => "skipped",
+        (Some(StopReason::Cancelled | StopReason::Skipped), false) => "stopping",
+        (None, false) if run.waits_for.is_some() => "waits for a slot",
         // No job has begun, so no job was interrupted.
         (None, false) if interrupted && run.status == RunStatus::Pending => "no worker",
         (None, false) if interrupted => "interrupted",

@@ -4,12 +4,14 @@ use serde_json::Value;
 
 use crate::support::{BAD, Bench, GOOD};
 
-const RUN: [&str; 19] = [
+const RUN: [&str; 21] = [
     "run_id",
     "workflow",
     "status",
     "outcome",
     "stop_reason",
+    "waits_for",
+    "concurrency_key",
     "params",
     "run_key",
     "tags",

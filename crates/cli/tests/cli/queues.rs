@@ -186,3 +186,39 @@ fn a_limit_of_zero_says_what_it_does() {
     let other = bench.windlass(&["queue", "limit", "mail", "--max-running", "1"]);
     assert!(!other.code(0).stderr.contains("no job of the queue"), "{other:#?}");
 }
+
+/// The run that has the slot is killed, and keeps it until it is resumed.
+#[test]
+fn a_run_waits_for_the_one_before_it_and_says_so() {
+    let bench = Bench::new();
+    let file = |on_full: &str| {
+        format!(
+            "name = 'deploy'\nconcurrency = {{ key = 'live', limit = 1, on_full = '{on_full}' }}\n\
+             [jobs.go]\napproval = {{ prompt = 'Go?' }}\n[jobs.after]\nneeds = 'go'\nrun = 'true'\n"
+        )
+    };
+    let deploy = bench.write("deploy.toml", &file("wait")).to_string_lossy().into_owned();
+    let skipping = bench.write("skipping.toml", &file("skip")).to_string_lossy().into_owned();
+    let first = bench.start(&["run", &deploy]);
+    bench.wait_for_status("1/go", "WAITING");
+    first.signal(rustix::process::Signal::KILL);
+    first.wait();
+    let second = bench.start(&["run", &deploy]);
+    second.wait_until_it_tells(&bench, "run 2 waits for a slot of the concurrency key `live`");
+    let waits =
+        "waits for a slot of the concurrency key `live`, which allows 1 run at a time; run 1 has the slot.";
+    bench.windlass(&["why", "2"]).code(0).says(&["PENDING (waits for a slot)", waits]);
+    bench.windlass(&["why", "2/after"]).code(0).says(&["BLOCKED", waits]);
+    let run = bench.json(&["inspect", "2"]);
+    assert_eq!((&run["waits_for"], &run["concurrency_key"]), (&"slot".into(), &"live".into()));
+    bench.windlass(&["cancel", "2/after"]).fails(2, &["cancel the run"]);
+    let skipped = bench.windlass(&["run", &skipping]);
+    skipped.code(3).tells(&["run 3 skipped"]);
+    bench.windlass(&["why", "3"]).code(0).says(&["CANCELLED (skipped)", "had no free slot"]);
+    let resumed = bench.start(&["resume", "1"]);
+    bench.wait_for("the approval", || (bench.windlass(&["approve", "1", "go"]).code == 0).then_some(()));
+    resumed.wait().code(0);
+    bench.wait_for_status("2/go", "WAITING");
+    bench.windlass(&["approve", "2", "go"]).code(0);
+    second.wait().code(0);
+}

@@ -90,6 +90,9 @@ impl EndedCall {
             (RunStatus::Failed, Some(StopReason::TimedOut)) => {
                 Outcome::TimedOut { error: format!("{run} reached its timeout"), repeat: Repeat::Allowed }
             }
+            (RunStatus::Cancelled, Some(StopReason::Skipped)) => {
+                Outcome::Skipped { reason: format!("skipped: the concurrency key of {run} had no free slot") }
+            }
             (RunStatus::Cancelled, _) => Outcome::Cancelled { error: format!("{run} was cancelled") },
             (RunStatus::Failed | RunStatus::Pending | RunStatus::Running, _) => {
                 Outcome::Failed { error: format!("{run} failed{}", self.names()), repeat: Repeat::Allowed }
@@ -163,6 +166,8 @@ mod tests {
             late.starts_with("TimedOut") && late.contains("run 12 of `load` reached its timeout"),
             "{late}"
         );
+        let skipped = ended(RunStatus::Cancelled, Some(StopReason::Skipped), &[], 0);
+        assert!(matches!(skipped, Outcome::Skipped { .. }), "it was not needed: {skipped:?}");
         let cancelled = error(ended(RunStatus::Cancelled, Some(StopReason::Cancelled), &[], 0));
         assert!(cancelled.starts_with("Cancelled") && cancelled.contains("was cancelled"), "{cancelled}");
     }

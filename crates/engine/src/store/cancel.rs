@@ -82,13 +82,18 @@ pub(super) fn stop_run(
         connection,
         "UPDATE runs SET stop_reason = $2, updated_at = $3
          WHERE id = $1 AND status IN ('PENDING', 'RUNNING') AND stop_reason IS NULL
-         RETURNING phase",
+         RETURNING phase, waits_for",
         &[run_id.into(), reason.as_str().into(), now_ms.into()],
-        |row| row.integer(0),
+        |row| Ok((row.integer(0)?, row.lossy_text(1)?.is_some())),
     )?;
     let (phase, last_phase) = match stopped {
+        // A run that has no slot of its concurrency key runs no handlers beside those that have one.
+        Some((phase, true)) => {
+            connection.execute("UPDATE runs SET waits_for = NULL WHERE id = $1", &[run_id.into()])?;
+            (phase, LAST_PHASE)
+        }
         // The handlers of later phases still run.
-        Some(phase) => (phase, phase),
+        Some((phase, false)) => (phase, phase),
         None => match phase_of_handlers(connection, run_id, now_ms)? {
             Some(phase) => (phase, LAST_PHASE),
             None => return Err(why_run_not_stopped(connection, run_id)?),
@@ -101,6 +106,7 @@ pub(super) fn stop_run(
     let error = match reason {
         StopReason::Cancelled => "the run was cancelled",
         StopReason::TimedOut => "the run reached its timeout",
+        StopReason::Skipped => "the run was skipped: its concurrency key had no free slot",
     };
     // One statement changes waiting and running jobs. Between two statements another connection could claim a waiting
     // job, and neither statement would see the job. A job that was reported as FAILED would be retried, so it is
@@ -113,7 +119,8 @@ pub(super) fn stop_run(
              last_error = CASE WHEN {is_stopped_later} THEN last_error ELSE $3 END,
              finished_at = CASE WHEN {is_stopped_later} THEN finished_at ELSE $2 END,
              updated_at = $2,
-             status = CASE WHEN {is_stopped_later} THEN status ELSE 'CANCELLED' END
+             status = CASE WHEN {is_stopped_later} THEN status ELSE 'CANCELLED' END,
+             waits_for = CASE WHEN {is_stopped_later} THEN waits_for END
          WHERE run_id = $1 AND phase >= $5 AND phase <= $6
            AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')
                 OR (status = 'FAILED' AND finished_at IS NULL))
@@ -169,14 +176,13 @@ fn why_run_not_stopped(connection: &mut dyn Connection, run_id: i64) -> Result<E
 /// Cancels a job in the caller's transaction.
 pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Result<Cancellation> {
     lock_runs_of(connection, &[job_id])?;
-    if is_of_later_phase(connection, job_id)? {
-        let reason = "it is a handler, and the jobs of its run have not ended; cancel the run";
+    if let Some(reason) = why_not_begun(connection, job_id)? {
         return Err(Error::conflict(format!("cancel job j{job_id}"), reason));
     }
     let cancelled = first(
         connection,
         "UPDATE jobs
-         SET status = 'CANCELLED', last_error = 'it was cancelled', updated_at = $2, finished_at = $2
+         SET status = 'CANCELLED', waits_for = NULL, last_error = 'it was cancelled', updated_at = $2, finished_at = $2
          WHERE id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING') AND NOT {is_stopped_later}
          RETURNING run_id, name, allow_failure, group_id",
         &[job_id.into(), now_ms.into()],
@@ -246,15 +252,26 @@ pub(super) fn stop_group(
     Ok(Some(Cancellation { cancelled, stopping: stopped.stopping }))
 }
 
-/// Whether a job is a handler of a phase that has not begun. The run does not count it yet.
-fn is_of_later_phase(connection: &mut dyn Connection, job_id: i64) -> Result<bool> {
-    let job = first(connection, "SELECT phase, run_id FROM jobs WHERE id = $1", &[job_id.into()], |row| {
-        Ok((row.integer(0)?, row.optional_integer(1)?))
-    })?;
-    let Some((phase @ 1.., run_id)) = job else { return Ok(false) };
-    let phase_of_run =
-        first(connection, "SELECT phase FROM runs WHERE id = $1", &[run_id.into()], |row| row.integer(0))?;
-    Ok(phase_of_run.is_some_and(|phase_of_run| phase > phase_of_run))
+/// Why a single job can't be cancelled yet: it is a handler of a phase that has not begun, which its run does not count yet, or
+/// its run waits for a slot of its concurrency key.
+fn why_not_begun(connection: &mut dyn Connection, job_id: i64) -> Result<Option<&'static str>> {
+    let found = first(
+        connection,
+        "SELECT CASE WHEN phase > (SELECT runs.phase FROM runs WHERE runs.id = jobs.run_id) THEN 1 ELSE 0 END,
+                (SELECT runs.waits_for FROM runs WHERE runs.id = jobs.run_id)
+         FROM jobs WHERE id = $1",
+        &[job_id.into()],
+        |row| Ok((row.integer(0)? != 0, row.lossy_text(1)?.is_some())),
+    )?;
+    Ok(match found {
+        Some((_is_of_later_phase, true)) => {
+            Some("its run waits for a slot of its concurrency key; cancel the run")
+        }
+        Some((true, false)) => {
+            Some("it is a handler, and the jobs of its run have not ended; cancel the run")
+        }
+        Some((false, false)) | None => None,
+    })
 }
 
 fn why_job_not_cancelled(connection: &mut dyn Connection, job_id: i64) -> Result<Error> {

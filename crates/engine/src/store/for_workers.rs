@@ -240,12 +240,16 @@ impl ForWorkers<'_> {
              WHERE status = 'SCHEDULED' AND {of_runs_in_active_queues}",
             // A job that has started a run is work again when the run is over. Until then the jobs of that run are.
             "SELECT DISTINCT queue, kind, requires, version FROM jobs
-             WHERE status = 'WAITING' AND {of_runs_in_active_queues}
+             WHERE status = 'WAITING' AND waits_for IS NOT NULL AND {of_runs_in_active_queues}
                AND (waits_for <> 'run' OR EXISTS (SELECT 1 FROM runs
                                                   WHERE runs.parent_job_id IS NOT NULL
                                                     AND {by runs.parent_job_id = jobs.id}
                                                     AND {by runs.parent_attempt = jobs.attempt}
                                                     AND {guard runs.finished_at IS NOT NULL}))",
+            // The first jobs of a run that waits for a slot.
+            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+             WHERE run_id {in SELECT id FROM runs WHERE waits_for IS NOT NULL} AND status = 'BLOCKED' AND blocked_by = 0
+               AND {of_runs_in_active_queues}",
         ];
         self.store.read(|connection| {
             for sql in statements {

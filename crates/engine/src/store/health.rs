@@ -133,7 +133,7 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
         pending: count(connection, "SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > ''")?,
         waiting: count(
             connection,
-            "SELECT count(*) FROM jobs WHERE status = 'WAITING'",
+            "SELECT count(*) FROM jobs WHERE status = 'WAITING' AND waits_for IS NOT NULL",
         )?,
         old_pending: old_pending(connection, now_ms.saturating_sub(OLD_PENDING_MS))?,
         overdue: count_before(

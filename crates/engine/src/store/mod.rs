@@ -86,7 +86,7 @@ pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};
 pub(crate) use jobs::of_run::{IN_WINDOW, JOB_OF_RUN};
 pub use jobs::of_run::{JobOfRun, JobOrder, JobWindow, JobsOfRun, WINDOW_MAX};
 pub use jobs::rounds::Rounds;
-pub use jobs::why::{Reason, Why};
+pub use jobs::why::{Reason, RunSlot, Why};
 pub use logs::{LogLine, LogPosition, LogStream};
 pub use notifications::deliver::{
     ClaimedNotification, DELIVERY_ATTEMPTS_MAX, DeliveryResult, LateSchedule, MessageDetails, RunDetails,

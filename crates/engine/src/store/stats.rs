@@ -176,7 +176,7 @@ fn indexed_jobs(connection: &mut dyn Connection) -> Result<[(JobStatus, Count); 
         "SELECT (SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > ''),
                 (SELECT count(*) FROM jobs WHERE status = 'RUNNING'),
                 (SELECT count(*) FROM jobs WHERE status = 'SCHEDULED'),
-                (SELECT count(*) FROM jobs WHERE status = 'WAITING'),
+                (SELECT count(*) FROM jobs WHERE status = 'WAITING' AND waits_for IS NOT NULL),
                 (SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'FAILED'
                                        ORDER BY finished_at DESC LIMIT $1) AS failed)",
         &[(COUNT_MAX + 1).into()],

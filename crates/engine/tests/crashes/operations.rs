@@ -481,6 +481,15 @@ pub(crate) fn decide_all(store: &Store) -> Result<()> {
     Ok(())
 }
 
+/// A run ends and others wait: one begins, one is skipped, and one cancels the run that has the slot of another key.
+pub(crate) fn admit_runs() -> Operation {
+    let prepare = |databases: &TestDatabases| states::waiting_runs(&databases.bench);
+    operation(4, prepare, |store, _stage| {
+        // A run that is cancelled before it began leaves its slot to the next one.
+        (0..3).try_for_each(|_step| store.for_scheduler().admit_runs("").map(drop))
+    })
+}
+
 pub(crate) fn start_calls() -> Operation {
     // The run, and the run that its child starts.
     operation(2, |databases| states::calls(&databases.bench), |store, _stage| decide_all(store))

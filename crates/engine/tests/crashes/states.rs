@@ -1,6 +1,6 @@
 //! States of a database that operations find. Each has enough work for more than one transaction.
 
-use windlass_engine::store::{Backfill, ClaimedJob, Finish, NewJob, NewRegistration};
+use windlass_engine::store::{Backfill, ClaimedJob, Finish, NewJob, NewRegistration, RetrySelection};
 use windlass_engine::{JobStatus, Result, Store, WorkerStatus};
 use windlass_workflow::kinds::call::Call;
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule as Definition};
@@ -105,6 +105,35 @@ pub(crate) fn pending_jobs(bench: &Bench) -> i64 {
     bench.store.jobs().enqueue(vec![keyed("k", OnFull::Wait), keyed("k", OnFull::Wait)]).unwrap();
     bench.enqueue(NewJob { execute_after: Some(bench.clock.now_ms() + 10_000), ..noop() });
     worker
+}
+
+/// Runs that wait: for a key with a slot that is free now, for one whose run goes on, and for one whose run they cancel. The first
+/// was retried, and cancelled.
+pub(crate) fn waiting_runs(bench: &Bench) {
+    let submit = |key: &str, on_full: OnFull| {
+        let concurrency = Some(Concurrency { key: key.to_owned(), limit: 1, on_full });
+        bench.submit(Workflow { concurrency, ..workflow("limited", vec![vec![], vec![0]]) })
+    };
+    let admit = || bench.store.for_scheduler().admit_runs("").map(drop).unwrap();
+    let worker = bench.worker();
+    let ended = submit("free", OnFull::Wait);
+    admit();
+    for outcome in [success(), final_failure()] {
+        let job = bench.claim(worker, 1).remove(0);
+        bench.finish(worker, &job, outcome);
+    }
+    bench.store.runs().retry(ended, RetrySelection::Failed).unwrap();
+    submit("free", OnFull::Wait);
+    let keys = [("taken", OnFull::Skip), ("oldest", OnFull::CancelOldest)];
+    for (key, on_full) in keys {
+        submit(key, on_full);
+    }
+    admit();
+    for (key, on_full) in keys {
+        submit(key, on_full);
+        submit(key, on_full);
+    }
+    bench.store.runs().cancel(ended).unwrap();
 }
 
 /// A group whose items are not decided, and a job after it. The first item that fails ends the others.

@@ -199,6 +199,32 @@ pub fn run_groups(store: &Store, worker_id: i64) {
     store.jobs().cancel(find("j2").id).unwrap();
 }
 
+/// Lets runs with a concurrency key begin, skips one, and lets one cancel another.
+pub fn limit_runs(store: &Store, worker_id: i64) {
+    let submit_limited = |key: &str, on_full: OnFull| {
+        let concurrency = Some(Concurrency { key: key.to_owned(), limit: 1, on_full });
+        submit(store, Workflow { concurrency, ..graph(vec![vec![], vec![0]]) })
+    };
+    let runs = ["skip", "skip", "cancel", "cancel", "wait", "wait"].map(|key| {
+        submit_limited(
+            key,
+            match key {
+                "skip" => OnFull::Skip,
+                "cancel" => OnFull::CancelOldest,
+                _ => OnFull::Wait,
+            },
+        )
+    });
+    assert!(store.for_scheduler().upcoming(0).unwrap().has_waiting_runs);
+    store.for_scheduler().admit_runs("").unwrap();
+    let job = store.jobs().find_by_name(runs[5], "j0").unwrap().unwrap();
+    store.jobs().why(job.id).unwrap();
+    store.runs().cancel(runs[4]).unwrap();
+    store.for_scheduler().admit_runs("").unwrap();
+    let claims = store.for_workers().claim(request(worker_id, Scope::Runs(vec![runs[5]]), 1)).unwrap();
+    assert!(matches!(claims, Claims::Jobs(jobs) if jobs.len() == 1), "it has its slot");
+}
+
 /// Ends a run that a target wants to know of, and does what a service does frequently about notifications.
 pub fn notify_of_groups(store: &Store, worker_id: i64) {
     use NotificationEvent::{RunFailed, ScheduleLate, WorkerDead};

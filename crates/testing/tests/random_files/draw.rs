@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::fakes::Fakes;
 
 /// Everything that a file is drawn from.
-pub(crate) const CONSTRUCTS: [&str; 39] = [
+pub(crate) const CONSTRUCTS: [&str; 40] = [
     "all_finished",
     "all_successful",
     "allow_failure",
@@ -16,6 +16,7 @@ pub(crate) const CONSTRUCTS: [&str; 39] = [
     "approval",
     "call",
     "concurrency",
+    "concurrency of runs",
     "deadline",
     "finally",
     "for_each expression",
@@ -137,6 +138,11 @@ impl Draw {
             workflow.insert("outputs".to_owned(), json!({ "end": format!("jobs.{read}.status") }));
         }
         workflow.insert("jobs".to_owned(), Json::Object(jobs));
+        if self.draws("concurrency of runs", 25) {
+            // Child runs of one workflow wait for each other, and those below them share the slot.
+            let limit = self.number(1..=2);
+            workflow.insert("concurrency".to_owned(), json!({ "limit": limit }));
+        }
         for (phase, construct) in
             [("on_success", "on_success"), ("on_failure", "on_failure"), ("finally", "finally")]
         {

@@ -188,7 +188,9 @@ impl Draw {
 
     fn request(&mut self, name: &str, job: &mut Map<String, Json>) {
         self.constructs.insert("http");
-        job.insert("http".to_owned(), json!("https://example.com/{{ run.workflow }}"));
+        // Longer than any attempt takes, so that its duration does not decide how it ends.
+        let request = json!({ "url": "https://example.com/{{ run.workflow }}", "timeout": "1d" });
+        job.insert("http".to_owned(), request);
         let number = self.number(1..=3);
         let statuses = (0..number).map(|_attempt| self.one_of(&[200, 200, 200, 404, 503])).collect();
         self.fakes.add_request(name, statuses);

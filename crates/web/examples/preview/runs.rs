@@ -42,6 +42,8 @@ pub(crate) fn run(
         parent_job_id: None,
         root_run_id: None,
         tags: Vec::new(),
+        concurrency: None,
+        waits_for: None,
     }
 }
 

@@ -155,7 +155,7 @@ fn check_requires(requires: &[String]) -> Checked {
     }
 }
 
-fn check_concurrency(concurrency: &Concurrency, names: &KnownNames<'_>) -> Checked {
+pub(super) fn check_concurrency(concurrency: &Concurrency, names: &KnownNames<'_>) -> Checked {
     field::filled(&concurrency.key, "concurrency.key")?;
     field::outputs_read(&concurrency.key, "concurrency.key", names, Place::ConcurrencyKey)?;
     in_range(concurrency.limit, 1..=limits::CONCURRENCY, "concurrency.limit")

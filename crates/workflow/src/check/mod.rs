@@ -75,6 +75,9 @@ impl Workflow {
             accepted,
         };
         env::check(&self.env, "env", &names, Place::Workflow)?;
+        self.concurrency
+            .as_ref()
+            .map_or(Ok(()), |concurrency| job::check_concurrency(concurrency, &names))?;
         for (index, job) in self.jobs.iter().enumerate() {
             let reader = if job.handler.is_some() { Reader::Handler } else { Reader::Job };
             let has_items = if job.for_each.is_some() { HasItems::Yes } else { HasItems::No };

@@ -33,6 +33,8 @@ pub enum Table {
     Repeat,
     /// `concurrency` of a job.
     Concurrency,
+    /// `concurrency` of the file.
+    RunConcurrency,
     /// `for_each` of a job.
     ForEach,
     /// An item of `artifacts` of a job.
@@ -147,7 +149,7 @@ impl Table {
             Table::Job => "a job",
             Table::Retry => "`retry`",
             Table::Repeat => "`repeat`",
-            Table::Concurrency => "`concurrency`",
+            Table::Concurrency | Table::RunConcurrency => "`concurrency`",
             Table::ForEach => "`for_each`",
             Table::Artifact => "an artifact",
             Table::Container => "`container`",

@@ -37,6 +37,7 @@ pub(super) const LOCAL_WORKFLOW: &[&str] = &[
     "jobs",
     "outputs",
     "workspace",
+    "concurrency",
     "on_success",
     "on_failure",
     "on_cancel",
@@ -65,6 +66,12 @@ pub(super) const WORKFLOW: &[Key] = &[
     Key::new("defaults", &[ValueType::Table(Table::Defaults)], "values for all jobs without the key"),
     Key::new("jobs", &[Tables(Table::Job)], "the jobs by name").elsewhere(&["tasks", "steps"]),
     OUTPUTS,
+    Key::new(
+        "concurrency",
+        &[ValueType::Table(Table::RunConcurrency)],
+        "how many runs may be active at a time, and what happens to one more",
+    )
+    .elsewhere(&["maxactiveruns", "synchronization", "concurrencypolicy"]),
     Key::new("workflows", &[Tables(Table::LocalWorkflow)], "workflows that jobs of this file call by name")
         .support(support::CALLS)
         .elsewhere(&["subworkflows", "templates"]),
@@ -370,6 +377,23 @@ pub(super) const CONCURRENCY: &[Key] = &[
     Key::new("on_full", &[Word], "what happens to a job when that many run")
         .words(&["wait", "skip", "cancel_oldest"])
         .default("wait"),
+];
+
+/// `key` of the `concurrency` of the file.
+pub(crate) const RUN_CONCURRENCY_KEY: Key = Key::new("key", &[Text], "runs with this key share the limit")
+    .template(Place::ConcurrencyKey)
+    .default("the name of the workflow")
+    .elsewhere(&["group", "mutex", "semaphore"]);
+
+pub(super) const RUN_CONCURRENCY: &[Key] = &[
+    RUN_CONCURRENCY_KEY,
+    Key::new("limit", &[Integer], "how many of these runs may be active at a time")
+        .default("1")
+        .elsewhere(&["max", "maxactiveruns"]),
+    Key::new("on_full", &[Word], "what happens to one more run")
+        .words(&["wait", "skip", "cancel_oldest"])
+        .default("wait")
+        .elsewhere(&["behavior", "policy", "concurrencypolicy"]),
 ];
 
 pub(super) const SLEEP: &[Key] = &[kinds::sleep::UNTIL];

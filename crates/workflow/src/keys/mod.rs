@@ -12,7 +12,8 @@ use crate::kinds;
 pub use crate::support::{Accepted, Support};
 pub(crate) use list::{
     CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, INCLUDE, MATRIX, OUTPUTS, REPEAT_UNTIL, RETRY_IF,
-    SCHEDULE_PARAMS, SET_VARIABLES, SKIP_IF, SUCCESS_IF, TRIGGER_IF, TRIGGER_PARAMS, WORKFLOW_ENV,
+    RUN_CONCURRENCY_KEY, SCHEDULE_PARAMS, SET_VARIABLES, SKIP_IF, SUCCESS_IF, TRIGGER_IF, TRIGGER_PARAMS,
+    WORKFLOW_ENV,
 };
 pub(crate) use unknown::find;
 
@@ -38,6 +39,7 @@ pub(crate) fn tables() -> impl Iterator<Item = Table> {
         Table::Retry,
         Table::Repeat,
         Table::Concurrency,
+        Table::RunConcurrency,
         Table::ForEach,
         Table::Artifact,
         Table::Container,
@@ -64,6 +66,7 @@ impl Table {
             Table::Retry => (&[], list::RETRY),
             Table::Repeat => (&[], list::REPEAT),
             Table::Concurrency => (&[], list::CONCURRENCY),
+            Table::RunConcurrency => (&[], list::RUN_CONCURRENCY),
             Table::ForEach => (&[], list::FOR_EACH_TABLE),
             Table::Artifact => (&[], kinds::ARTIFACT_KEYS),
             Table::Container => (&[], kinds::CONTAINER_KEYS),
@@ -86,6 +89,7 @@ impl Table {
             | Table::Retry
             | Table::Repeat
             | Table::Concurrency
+            | Table::RunConcurrency
             | Table::Artifact
             | Table::Container
             | Table::Http

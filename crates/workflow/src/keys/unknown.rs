@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    const TABLES: [Table; 14] = [
+    const TABLES: [Table; 15] = [
         Table::Workflow,
         Table::Param,
         Table::Schedule,
@@ -117,6 +117,7 @@ mod tests {
         Table::Retry,
         Table::Repeat,
         Table::Concurrency,
+        Table::RunConcurrency,
         Table::ForEach,
         Table::Sleep,
         Table::WaitFor,
@@ -158,6 +159,8 @@ mod tests {
             (Table::Workflow, "tasks", Some("jobs")),
             (Table::Workflow, "steps", Some("jobs")),
             (Table::Workflow, "schedule", Some("schedules")),
+            (Table::Workflow, "max_active_runs", Some("concurrency")),
+            (Table::Workflow, "maxActiveRuns", Some("concurrency")),
             (Table::Workflow, "retries", None),
             (Table::Schedule, "schedule", Some("cron")),
             (Table::Schedule, "OnCalendar", Some("cron")),
@@ -171,6 +174,8 @@ mod tests {
             (Table::Retry, "retry_delay", Some("delay")),
             (Table::Retry, "maxAttempts", Some("max_attempts")),
             (Table::Concurrency, "max", Some("limit")),
+            (Table::RunConcurrency, "group", Some("key")),
+            (Table::RunConcurrency, "behavior", Some("on_full")),
         ];
         for (table, written, expected) in cases {
             assert_eq!(
@@ -190,7 +195,7 @@ mod tests {
             ("timezone", Some("write `timezone` below [[schedules]]")),
             ("tz", Some("write `timezone` below [[schedules]]")),
             ("catchup", Some("write `catchup` below [[schedules]]")),
-            ("max_active_runs", Some("write `overlap` below [[schedules]]")),
+            ("max_active_runs", None),
             (
                 "maxParallel",
                 Some(

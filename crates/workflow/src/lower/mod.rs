@@ -66,9 +66,10 @@ fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Opt
     let file = FileParts { source, locals: &locals, secrets: &secrets };
     let mut read: Vec<Option<Workflow>> = Vec::with_capacity(locals.len());
     for local in &locals {
-        read.push(body(&file, local.name.to_owned(), &local.top, findings));
+        let own_key = format!("{name}/{}", local.name);
+        read.push(body(&file, local.name.to_owned(), own_key, &local.top, findings));
     }
-    let mut workflow = body(&file, name, &top, findings)?;
+    let mut workflow = body(&file, name.clone(), name, &top, findings)?;
     workflow.tags = top.tags;
     workflow.workflows = read.into_iter().collect::<Option<_>>()?;
     calls::check(&workflow, top.workflows, findings);
@@ -82,10 +83,11 @@ struct FileParts<'a> {
     secrets: &'a [Secret],
 }
 
-/// Reads the jobs of a workflow, and what refers to them.
+/// Reads the jobs of a workflow, and what refers to them. `own_key` is the concurrency key of its runs if it names none.
 fn body<'a>(
     file: &FileParts<'a>,
     name: String,
+    own_key: String,
     top: &'a TopLevel<'a, 'a>,
     findings: &mut Findings,
 ) -> Option<Workflow> {
@@ -123,6 +125,7 @@ fn body<'a>(
         outputs: top.outputs.expressions.clone(),
         workflows: Vec::new(),
         workspace: top.workspace,
+        concurrency: top.concurrency.clone().map(|concurrency| concurrency.of_workflow(own_key)),
         jobs: jobs.into_iter().map(|unresolved| unresolved.job).collect(),
     })
 }

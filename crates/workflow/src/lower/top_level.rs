@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::concurrency::{self, RunConcurrency};
 use super::job::JobDefaults;
 use super::outputs::{self, Outputs};
 use super::{param, secret, workspace};
@@ -34,6 +35,7 @@ pub(super) struct TopLevel<'t, 's> {
     pub(super) outputs: Outputs<'t>,
     pub(super) workflows: Option<&'t Entry<'s>>,
     pub(super) workspace: Option<KeepWorkspace>,
+    pub(super) concurrency: Option<RunConcurrency>,
     pub(super) jobs: Option<&'t Entry<'s>>,
     /// The tables of handlers that the file has, in the order of the phases.
     pub(super) handlers: Vec<(RunHandler, &'t Entry<'s>)>,
@@ -66,6 +68,9 @@ pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], table: Table, findings: &mut F
             "include" => include::check(entry, findings),
             "tags" => top.tags = read_tags(entry, findings),
             "secrets" => top.secrets = secret::read_all(entry, findings),
+            "concurrency" => {
+                top.concurrency = concurrency::read_of_runs(entry, &mut top.templates, findings);
+            }
             "workspace" => top.workspace = workspace::read(entry, findings),
             name => {
                 let handler = RunHandler::ALL.into_iter().find(|handler| handler.key() == name);

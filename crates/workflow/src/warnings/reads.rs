@@ -43,7 +43,7 @@ pub(super) fn of_workflow(file: &str, root: &[Entry<'_>]) -> Vec<TextRead> {
             collector.table(entries(entry), Table::Defaults, Level::Outer);
         } else if let Some(key) = Table::Workflow.keys().find(|key| key.name() == entry.key) {
             collector.key = key.name();
-            collector.texts(&entry.node, key.text);
+            collector.value(entry, key);
         }
     }
     collector.reads

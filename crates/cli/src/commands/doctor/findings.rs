@@ -290,6 +290,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::QueueRate { .. }
         | Reason::NotItsTurn { .. }
         | Reason::KeyTaken { .. }
+        | Reason::RunWaitsForSlot(_)
         | Reason::WorkersBusy { .. }
         | Reason::Behind(_)
         | Reason::Runs { .. }

@@ -118,6 +118,7 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
         ("from", only_source(&details.definitions)),
         ("params", Some(params).filter(|params| !params.is_empty())),
         ("key", run.run_key.as_deref().map(|key| printable(key).into_owned())),
+        ("concurrency", run.concurrency.as_ref().map(concurrency)),
         ("tags", Some(run.tags.join(", ")).filter(|tags| !tags.is_empty())),
         ("folder", run.dir.as_deref().map(|dir| printable(dir).into_owned())),
         ("outputs", details.outputs.as_ref().map(outputs)),
@@ -126,6 +127,11 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
     ]);
     let state = runs_and_jobs::run_state(run, details.interrupted);
     format!("{}  {}  {state}\n{lines}", paint(BOLD, title), printable(&run.workflow))
+}
+
+/// The concurrency key of a run, and how many runs with it may be active.
+fn concurrency((key, limit): &(String, i64)) -> String {
+    format!("{}, {} at a time", printable(key), values::counted(*limit, "run", "runs"))
 }
 
 /// Where the definition of a run came from, if it has one. Several are listed.

@@ -1,14 +1,14 @@
 //! Why a run does not go on, or why it ended as it did: by the jobs that decide.
 
-use windlass_engine::store::{Cursor, Job, JobCounts, JobFilter, JobSummary, Run};
+use windlass_engine::store::{Cursor, Job, JobCounts, JobFilter, JobSummary, Run, RunSlot};
 use windlass_engine::{JobStatus, RunStatus, StopReason};
 use windlass_views::{RunView, WhyRunView, WhyView};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::text::runs_and_jobs;
 use crate::text::style::{BOLD, paint, printable};
+use crate::text::{reasons, runs_and_jobs};
 
 /// How many jobs are explained. The others are counted.
 const JOBS_MAX: i64 = 20;
@@ -24,6 +24,8 @@ pub(super) struct RunExplained {
     run: Run,
     counts: JobCounts,
     interrupted: bool,
+    /// The slot of its concurrency key that the run waits for.
+    slot: Option<RunSlot>,
     /// The jobs that decide, with their reasons.
     jobs: Vec<(Job, WhyView)>,
     /// How many more decide.
@@ -60,7 +62,8 @@ impl RunExplained {
         let more = (all - ids.len() as i64).max(0);
         let jobs =
             ids.into_iter().map(|id| super::explain(database, id, global)).collect::<Result<_, _>>()?;
-        Ok(RunExplained { run, counts, interrupted, jobs, more })
+        let slot = database.ask(|store| store.runs().awaited_slot(&run))?;
+        Ok(RunExplained { run, counts, interrupted, slot, jobs, more })
     }
 
     pub(super) fn view(self) -> WhyRunView {
@@ -99,6 +102,9 @@ impl RunExplained {
                 sentences.push("It reached its timeout, and its jobs are stopping.".to_owned());
             }
             (Some(StopReason::Cancelled), true) => sentences.push("It was cancelled.".to_owned()),
+            (Some(StopReason::Skipped), true | false) => {
+                sentences.push("It was skipped: its concurrency key had no free slot.".to_owned());
+            }
             (Some(StopReason::Cancelled), false) => {
                 sentences.push("It was cancelled, and its jobs are stopping.".to_owned());
             }
@@ -107,6 +113,9 @@ impl RunExplained {
                 global.hint(&format!("resume {}", run.id))
             )),
             (None, true | false) => {}
+        }
+        if let Some(slot) = &self.slot {
+            sentences.push(reasons::run_waits_for_slot("It", slot));
         }
         sentences.push(format!("Its jobs: {}.", runs_and_jobs::job_counts(&self.counts)));
         sentences

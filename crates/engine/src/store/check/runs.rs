@@ -36,9 +36,27 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         rule: "a run is finished if all its jobs are finished",
         sql: "SELECT 'run ' || id || ' is ' || status || ', and all its jobs are finished' FROM runs
               WHERE status IN ('PENDING', 'RUNNING') AND unfinished_jobs = 0
+                -- A run that waits for a slot may have handlers to run again.
+                AND waits_for IS NULL
                 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL)
               LIMIT $1",
         next_step: RECONCILED,
+    },
+    Invariant {
+        rule: "a run that waits for a slot of its concurrency key has one, and none of its jobs goes on",
+        sql: "SELECT 'run ' || runs.id || ' waits for a slot, and '
+                     || CASE WHEN runs.concurrency_key IS NULL THEN 'has no concurrency key'
+                             WHEN runs.status <> 'PENDING' THEN 'is ' || runs.status
+                             ELSE 'has a job that goes on' END
+              FROM runs
+              WHERE runs.waits_for IS NOT NULL
+                AND (runs.concurrency_key IS NULL OR runs.status <> 'PENDING'
+                     OR EXISTS (SELECT 1 FROM jobs
+                                WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL AND jobs.status <> 'BLOCKED'
+                                  -- A group whose items are retried waits for them.
+                                  AND NOT (jobs.status = 'WAITING' AND jobs.waits_for = 'items')))
+              LIMIT $1",
+        next_step: REPORT,
     },
     Invariant {
         rule: "a run that a job has started has this job",

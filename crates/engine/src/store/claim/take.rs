@@ -54,7 +54,6 @@ static TAKE: UpdateReturning = UpdateReturning {
         ),
         ("started_at", "$3"),
         ("updated_at", "$3"),
-        ("finished_at", "NULL"),
     ],
     from: Some("{rows $1: id integer, status text, at_once integer} AS chosen"),
     condition: "{by jobs.id = chosen.id} AND jobs.status = chosen.status

@@ -65,7 +65,7 @@ fn read_group(row: &dyn Row) -> Result<Group> {
         run_id: row.optional_integer(1)?,
         unfinished: row.integer(2)?,
         max_parallel: row.optional_integer(3)?,
-        is_fail_fast: row.integer(4)? != 0,
+        is_fail_fast: row.optional_integer(4)?.is_some(),
     })
 }
 
@@ -230,7 +230,8 @@ pub(in crate::store) fn stop_items(
              finished_at = CASE WHEN {is_stopped_later} THEN finished_at ELSE $2 END,
              updated_at = $2,
              status = CASE WHEN {is_stopped_later} THEN status
-                           WHEN status = 'BLOCKED' THEN CAST($4 AS TEXT) ELSE 'CANCELLED' END
+                           WHEN status = 'BLOCKED' THEN CAST($4 AS TEXT) ELSE 'CANCELLED' END,
+             waits_for = CASE WHEN {is_stopped_later} THEN waits_for END
          WHERE group_id IS NOT NULL AND group_id = $1
            AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')
                 OR (status = 'FAILED' AND finished_at IS NULL))
@@ -276,6 +277,7 @@ fn end_group(connection: &mut dyn Connection, group_id: i64, now_ms: i64) -> Res
          SET status = CASE WHEN CAST($2 AS TEXT) IS NULL THEN 'SUCCESSFUL'
                            WHEN cancel_requested_at < coalesce(deadline_at, cancel_requested_at + 1)
                            THEN 'CANCELLED' ELSE 'FAILED' END,
+             waits_for = NULL,
              last_error = CASE WHEN deadline_at <= cancel_requested_at
                                THEN 'it was not over at its deadline: ' || CAST($2 AS TEXT) ELSE CAST($2 AS TEXT) END, blocked_by = 0, updated_at = $3, finished_at = $3
          WHERE id = $1
@@ -304,14 +306,8 @@ pub(in crate::store) fn settle_groups(
     run_id: i64,
     now_ms: i64,
 ) -> Result<Vec<Ended>> {
-    let ids = all(
-        connection,
-        "SELECT id FROM jobs WHERE run_id = $1 AND status = 'WAITING' AND waits_for = 'items' ORDER BY id",
-        &[run_id.into()],
-        |row| row.integer(0),
-    )?;
     let mut ended = Vec::new();
-    for group_id in ids {
+    for group_id in waiting_groups(connection, run_id)? {
         if recount(connection, group_id)? == 0 {
             ended.push(end_group(connection, group_id, now_ms)?);
             continue;
@@ -323,4 +319,21 @@ pub(in crate::store) fn settle_groups(
         release_items(connection, group_id, max_parallel.unwrap_or(i64::MAX), now_ms)?;
     }
     Ok(ended)
+}
+
+/// Counts the unfinished items of all groups of a run that wait for them, and lets none run.
+pub(in crate::store) fn count_items(connection: &mut dyn Connection, run_id: i64) -> Result<()> {
+    for group_id in waiting_groups(connection, run_id)? {
+        recount(connection, group_id)?;
+    }
+    Ok(())
+}
+
+fn waiting_groups(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<i64>> {
+    all(
+        connection,
+        "SELECT id FROM jobs WHERE run_id = $1 AND status = 'WAITING' AND waits_for = 'items' ORDER BY id",
+        &[run_id.into()],
+        |row| row.integer(0),
+    )
 }

@@ -31,6 +31,7 @@ pub(in crate::store) mod phases;
 pub(in crate::store) mod promotion;
 pub(in crate::store) mod propagation;
 pub(in crate::store) mod run_end;
+pub(in crate::store) mod slot_decision;
 pub(in crate::store) mod slots;
 
 /// The end of an attempt, as decided, before it is written.

@@ -23,7 +23,7 @@ static BEGIN_PHASES: UpdateReturning = UpdateReturning {
         ("phase", "phase + 1"),
         (
             "outcome",
-            "coalesce(outcome, CASE WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
+            "coalesce(outcome, CASE WHEN stop_reason IN ('cancelled', 'skipped') THEN 'CANCELLED'
                                     WHEN stop_reason = 'timed_out' THEN 'FAILED'
                                     WHEN failed_jobs > 0 THEN 'FAILED'
                                     ELSE 'SUCCESSFUL' END)",

@@ -97,7 +97,7 @@ static END_RUNS: UpdateReturning = UpdateReturning {
     set: &[
         (
             "status",
-            "CASE WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
+            "CASE WHEN stop_reason IN ('cancelled', 'skipped') THEN 'CANCELLED'
                   WHEN stop_reason = 'timed_out' THEN 'FAILED'
                   -- Handlers do not make up for what the jobs of the run came to.
                   WHEN outcome <> 'SUCCESSFUL' THEN outcome
@@ -111,7 +111,7 @@ static END_RUNS: UpdateReturning = UpdateReturning {
     returning: &[
         "id",
         "status",
-        "coalesce(schedule_id, parent_job_id)",
+        "coalesce(schedule_id, parent_job_id, concurrency_limit)",
         "workflow",
         "$2 - started_at",
         // Read by the statement that ends the run, so that a run without such triggers needs no other.
@@ -170,7 +170,7 @@ fn end_runs_in_last_phase(
         })
     })?;
     if is_awaited {
-        // An occurrence of its schedule may wait for the end of this run, or the job that called it.
+        // An occurrence of its schedule may wait for the end of this run, the job that called it, or a run with its key.
         connection.wake(WakeUps::DUE);
     }
     for run_id in for_triggers {

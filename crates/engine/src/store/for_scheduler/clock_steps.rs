@@ -113,7 +113,7 @@ impl ForScheduler<'_> {
             )?;
             let waits = connection.execute(
                 "UPDATE jobs SET wait_ends_at = $1 + (wait_ends_at - started_at), started_at = $1
-                 WHERE wait_ends_at IS NOT NULL AND status = 'WAITING' AND started_at > $1",
+                 WHERE wait_ends_at IS NOT NULL AND waits_for IS NOT NULL AND started_at > $1",
                 &[now_ms.into()],
             )?;
             connection.execute(
@@ -156,7 +156,7 @@ fn move_ends(connection: &mut dyn Connection, step: ClockStep) -> Result<MovedDu
     )?;
     let waits = connection.execute(
         "UPDATE jobs SET wait_ends_at = wait_ends_at + $1
-         WHERE wait_ends_at IS NOT NULL AND status = 'WAITING'
+         WHERE wait_ends_at IS NOT NULL AND waits_for IS NOT NULL
            AND NOT (started_at > $2 AND started_at <= $3)",
         &parameters,
     )?;

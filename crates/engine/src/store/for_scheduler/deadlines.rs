@@ -54,6 +54,7 @@ static FAIL: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
         ("status", "'FAILED'"),
+        ("waits_for", "NULL"),
         (
             "last_error",
             "'it was not over at its deadline'

@@ -30,6 +30,8 @@ pub struct Upcoming {
     pub has_events: bool,
     /// Whether triggers are to be asked about the end of a run.
     pub has_run_ends: bool,
+    /// Whether a run waits for a slot of its concurrency key.
+    pub has_waiting_runs: bool,
     /// The earliest instant, after a given one, at which a start stops counting against its queue's rate.
     pub rate_allows_at: Option<i64>,
     /// The clock; `None` if the database answered too slowly to tell.
@@ -65,7 +67,7 @@ impl ForScheduler<'_> {
     pub fn upcoming(&self, rate_after_ms: i64) -> Result<Upcoming> {
         self.store.read(|connection| {
             let asked_ms = self.store.clock.monotonic_ms();
-            let (due, rate_allows_at, steps, database_now_ms, [has_events, has_run_ends]) = one(
+            let (due, rate_allows_at, steps, database_now_ms, [has_events, has_run_ends, has_waiting_runs]) = one(
                 connection,
                 "SELECT (SELECT min(execute_after) FROM jobs WHERE status = 'SCHEDULED'),
                         (SELECT min(deadline_at) FROM runs
@@ -77,16 +79,21 @@ impl ForScheduler<'_> {
                         (SELECT coalesce(max(number), 0) FROM clock_steps),
                         {now_ms},
                         (SELECT min(wait_ends_at) FROM jobs
-                         WHERE wait_ends_at IS NOT NULL AND status = 'WAITING'
+                         WHERE wait_ends_at IS NOT NULL AND waits_for IS NOT NULL
                            AND (waits_for = 'event' OR waits_for = 'approval')),
                         (SELECT min(id) FROM events WHERE dispatched_at IS NULL),
-                        (SELECT min(finished_at) FROM run_ends)",
+                        (SELECT min(finished_at) FROM run_ends),
+                        (SELECT min(concurrency_key) FROM runs WHERE waits_for IS NOT NULL)",
                 &[rate_after_ms.into()],
                 |row| {
                     let due = [0, 1, 3, 6].map(|column| row.optional_integer(column));
                     let [job, run, deadline, wait] = due;
                     let due = [job?, run?, deadline?, wait?];
-                    let is_left = [row.optional_integer(7)?.is_some(), row.optional_integer(8)?.is_some()];
+                    let is_left = [
+                        row.optional_integer(7)?.is_some(),
+                        row.optional_integer(8)?.is_some(),
+                        row.lossy_text(9)?.is_some(),
+                    ];
                     Ok((due, row.optional_integer(2)?, row.integer(4)?, row.integer(5)?, is_left))
                 },
             )?;
@@ -97,7 +104,8 @@ impl ForScheduler<'_> {
                     (self.store.clock.wall_offset_ms(), self.store.clock.steady_ms());
                 ClockReading { steps, offset_ms, steady_ms }
             });
-            Ok(Upcoming { due_at: due.into_iter().flatten().min(), has_events, has_run_ends, rate_allows_at, clock })
+            let due_at = due.into_iter().flatten().min();
+            Ok(Upcoming { due_at, has_events, has_run_ends, has_waiting_runs, rate_allows_at, clock })
         })
     }
 
@@ -213,7 +221,7 @@ fn end_late_waits(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     let late = all(
         connection,
         "SELECT id FROM jobs
-         WHERE wait_ends_at IS NOT NULL AND wait_ends_at <= $1 AND status = 'WAITING'
+         WHERE wait_ends_at IS NOT NULL AND wait_ends_at <= $1 AND waits_for IS NOT NULL
            AND (waits_for = 'event' OR waits_for = 'approval')
          ORDER BY wait_ends_at, id LIMIT $2 {lock}",
         &[now_ms.into(), WAITS_MAX.into()],

@@ -10,4 +10,5 @@ pub(in crate::store) mod reconcile;
 pub(in crate::store) mod reports;
 pub(in crate::store) mod rescue;
 mod run_ends;
+mod run_slots;
 pub(in crate::store) mod slots;

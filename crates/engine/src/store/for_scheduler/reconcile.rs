@@ -89,7 +89,7 @@ fn find_stuck_runs(connection: &mut dyn Connection, cursor: i64, now_ms: i64) ->
     all(
         connection,
         "SELECT id,
-                CASE WHEN updated_at > $2 THEN 0
+                CASE WHEN updated_at > $2 OR waits_for IS NOT NULL THEN 0
                      WHEN unfinished_jobs = 0 THEN 1
                      WHEN unfinished_jobs <> (SELECT count(*) FROM jobs
                                               WHERE jobs.run_id = runs.id AND jobs.phase = runs.phase

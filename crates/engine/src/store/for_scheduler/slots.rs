@@ -73,7 +73,13 @@ fn carry_out(connection: &mut dyn Connection, key: &str, now_ms: i64) -> Result<
 
 static SKIP: UpdateReturning = UpdateReturning {
     table: "jobs",
-    set: &[("status", "'SKIPPED'"), ("last_error", "$2"), ("updated_at", "$3"), ("finished_at", "$3")],
+    set: &[
+        ("status", "'SKIPPED'"),
+        ("waits_for", "NULL"),
+        ("last_error", "$2"),
+        ("updated_at", "$3"),
+        ("finished_at", "$3"),
+    ],
     from: None,
     condition: "id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'slot'",
     returning: &["id", "run_id", "name", "allow_failure", "group_id"],

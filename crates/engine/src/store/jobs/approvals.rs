@@ -86,7 +86,8 @@ fn end(connection: &mut dyn Connection, job_id: i64, verdict: &Verdict, now_ms: 
     };
     let ended = first(
         connection,
-        "UPDATE jobs SET status = $2, output = $3, last_error = $4, updated_at = $5, finished_at = $5
+        "UPDATE jobs SET status = $2, waits_for = NULL, output = $3, last_error = $4, updated_at = $5,
+                         finished_at = $5
          WHERE id = $1 AND status = 'WAITING' AND waits_for = 'approval'
          RETURNING run_id, name, allow_failure, group_id",
         &[job_id.into(), status.as_str().into(), (&output).into(), (&error).into(), now_ms.into()],

@@ -93,6 +93,7 @@ fn change_job(connection: &mut dyn Connection, job_id: i64, change: &JobChange, 
         connection,
         "UPDATE jobs
          SET status = CASE WHEN CAST($2 AS {integer}) IS NULL THEN status ELSE 'SCHEDULED' END,
+             waits_for = CASE WHEN CAST($2 AS {integer}) IS NULL THEN waits_for END,
              execute_after = coalesce(CAST($2 AS {integer}), execute_after),
              delay_ms = CASE WHEN CAST($2 AS {integer}) IS NULL THEN delay_ms ELSE CAST($3 AS {integer}) END,
              queue = coalesce(CAST($5 AS TEXT), queue),

@@ -195,7 +195,7 @@ const INSERT: &str =
                 {priority},
                 status, execute_after, payload, max_attempts, timeout_ms,
                 unique_key, $2, $2, requires, version, concurrency_key, concurrency_limit, on_full, token,
-                delay_ms, CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END
+                delay_ms, CASE WHEN status = 'WAITING' THEN 'slot' END
          FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
                         payload text, max_attempts integer, timeout_ms integer, unique_key text,
                         requires text, version integer, concurrency_key text, concurrency_limit integer,

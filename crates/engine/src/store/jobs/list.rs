@@ -164,10 +164,10 @@ fn by_status(status: JobStatus) -> Option<(&'static str, &'static str)> {
         )),
         JobStatus::Waiting => Some((
             "SELECT {job_summary}
-             FROM (SELECT id AS found_id FROM jobs WHERE status = 'WAITING'
+             FROM (SELECT id AS found_id FROM jobs WHERE status = 'WAITING' AND waits_for IS NOT NULL
                      AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
              JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3",
-            "SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'WAITING' LIMIT $1) AS counted",
+            "SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'WAITING' AND waits_for IS NOT NULL LIMIT $1) AS counted",
         )),
         JobStatus::Failed => Some((
             "SELECT {job_summary}

@@ -1,14 +1,15 @@
 //! Why a job is not running: reasons from the tables, in the order in which a person would ask.
 
 use crate::status::{JobStatus, RunStatus, WaitsFor};
-use crate::store::Jobs;
 use crate::store::claim::capabilities::Unfit;
 use crate::store::jobs::broken::BrokenBefore;
 use crate::store::jobs::rounds::Rounds;
 use crate::store::jobs::{Job, label};
 use crate::store::queues::Rate;
 use crate::store::queues::rules::{count, read_rules};
+use crate::store::runs::Run;
 use crate::store::workers::Worker;
+use crate::store::{Jobs, Runs};
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, one};
 use windlass_workflow::kinds::approval::prompt_of;
@@ -173,6 +174,8 @@ pub enum Reason {
         /// How many items it has.
         items: i64,
     },
+    /// Its run waits: as many runs as allowed have slots of the run's concurrency key.
+    RunWaitsForSlot(RunSlot),
     /// It is an item, and as many items as allowed run.
     WaitsForTurn {
         /// The job with `for_each`, by label.
@@ -189,6 +192,30 @@ pub enum Reason {
         /// If it was skipped because of jobs before it: these jobs.
         broken: BrokenBefore,
     },
+}
+
+/// A slot of a concurrency key that a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSlot {
+    /// The key.
+    pub key: String,
+    /// How many runs with the key may be active at a time.
+    pub limit: i64,
+    /// The runs that have the slots, five at most.
+    pub holders: Vec<i64>,
+}
+
+impl Runs<'_> {
+    /// The slot of its concurrency key that a run waits for; `None` if it waits for none.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn awaited_slot(&self, run: &Run) -> Result<Option<RunSlot>> {
+        let Some((key, limit)) = run.concurrency.clone().filter(|_key| run.waits_for.is_some()) else {
+            return Ok(None);
+        };
+        Ok(Some(RunSlot { holders: self.slot_holders(&key)?, key, limit }))
+    }
 }
 
 impl Jobs<'_> {
@@ -218,6 +245,14 @@ impl Jobs<'_> {
     }
 
     fn why_blocked(&self, job: &Job) -> Result<Vec<Reason>> {
+        let run = job.run_id.map(|run_id| self.store.runs().find(run_id)).transpose()?.flatten();
+        if let Some(slot) = run.map(|run| self.store.runs().awaited_slot(&run)).transpose()?.flatten() {
+            let mut reasons = vec![Reason::RunWaitsForSlot(slot)];
+            if self.store.workers().live()?.is_empty() {
+                reasons.push(Reason::NoScheduler);
+            }
+            return Ok(reasons);
+        }
         if let Some(group) = job.group_id.map(|group_id| self.find(group_id)).transpose()?.flatten() {
             let max_parallel = group.max_parallel.unwrap_or_default();
             return Ok(vec![Reason::WaitsForTurn { group: group.label(), max_parallel }]);

@@ -163,7 +163,7 @@ impl Queues<'_> {
                      SELECT queue, 0, 0, count(*), 0 FROM jobs WHERE status = 'SCHEDULED' GROUP BY queue
                      UNION ALL
                      SELECT queue, 0, 0, 0, count(*) FROM jobs
-                     WHERE status = 'WAITING' GROUP BY queue
+                     WHERE status = 'WAITING' AND waits_for IS NOT NULL GROUP BY queue
                      UNION ALL
                      SELECT name, 0, 0, 0, 0 FROM queues
                  )

@@ -1,6 +1,6 @@
 //! Reading runs.
 
-use crate::status::{JobStatus, RunSource, RunStatus, StopReason};
+use crate::status::{JobStatus, RunSource, RunStatus, StopReason, WaitsFor};
 use crate::store::registrations::versions::definition;
 use crate::store::{Job, Runs};
 use crate::values::RunEnd;
@@ -17,7 +17,8 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
                          ELSE (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL) END,
                     failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
                     scheduled_for, source, outcome, parent_job_id, root_run_id,
-                    (SELECT tags FROM workflows WHERE workflows.id = runs.workflow_id), ran_before_ms",
+                    (SELECT tags FROM workflows WHERE workflows.id = runs.workflow_id), ran_before_ms,
+                    concurrency_key, concurrency_limit, CASE WHEN waits_for IS NULL THEN 0 ELSE 1 END",
 };
 
 pub(in crate::store) mod calls;
@@ -36,6 +37,9 @@ pub(in crate::store) mod retry_with;
 pub(in crate::store) mod submit;
 mod usual;
 pub(in crate::store) mod workspaces;
+
+/// How many runs that have a slot of a concurrency key are named.
+const HOLDERS_MAX: i64 = 5;
 
 /// A run, as it is now. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +88,10 @@ pub struct Run {
     pub root_run_id: Option<i64>,
     /// The tags of its definition, sorted.
     pub tags: Vec<String>,
+    /// The concurrency key that it shares with other runs, and how many of them may be active at a time.
+    pub concurrency: Option<(String, i64)>,
+    /// What it waits for before its jobs may start: a slot of its concurrency key.
+    pub waits_for: Option<WaitsFor>,
 }
 
 /// How many jobs of a run are in each state.
@@ -189,6 +197,8 @@ fn read_run(row: &dyn Row) -> Result<Run> {
         root_run_id: row.optional_integer(19)?,
         tags: read_tags(row.optional_text(20)?),
         ran_before_ms: row.integer(21)?,
+        concurrency: row.lossy_text(22)?.zip(row.optional_integer(23)?),
+        waits_for: (row.integer(24)? != 0).then_some(WaitsFor::Slot),
     })
 }
 
@@ -213,6 +223,24 @@ impl Runs<'_> {
     pub fn find(&self, run_id: i64) -> Result<Option<Run>> {
         self.store.read(|connection| {
             first(connection, "SELECT {run_columns} FROM runs WHERE id = $1", &[run_id.into()], read_run)
+        })
+    }
+
+    /// The runs that have slots of a concurrency key of runs, the oldest first, at most a few.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn slot_holders(&self, key: &str) -> Result<Vec<i64>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT id FROM runs
+                 WHERE concurrency_key IS NOT NULL AND concurrency_key = $1 AND waits_for IS NULL
+                   AND status IN ('PENDING', 'RUNNING')
+                 ORDER BY concurrency_key, id LIMIT $2",
+                &[key.into(), HOLDERS_MAX.into()],
+                |row| row.integer(0),
+            )
         })
     }
 

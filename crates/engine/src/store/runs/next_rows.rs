@@ -1,7 +1,7 @@
 //! Writing the rows of a run for its next definition.
 
 use super::prepared::{PreparedRun, to_json};
-use super::submit::{NewRun, insert_edges, insert_job_rows, insert_tags, job_row};
+use super::submit::{NewRun, RunStart, insert_edges, insert_job_rows, insert_tags, job_row};
 use crate::decide::next_definition::Continuation;
 use crate::store::{artifacts, json_ids};
 use windlass_db::error::{Error, Result};
@@ -90,7 +90,7 @@ impl JobWriter<'_> {
                 .iter()
                 .map(|(id, index)| {
                     let (job, prepared) = jobs(*index);
-                    with_id(*id, job_row(job, prepared))
+                    with_id(*id, job_row(job, prepared, RunStart::AtOnce))
                 })
                 .collect();
             let parameters = [Value::rows(&rows), self.now_ms.into()];
@@ -103,7 +103,8 @@ impl JobWriter<'_> {
             .iter()
             .map(|index| {
                 let (job, prepared) = jobs(*index);
-                job_row(job, prepared)
+                // Reopening the run decides when it starts.
+                job_row(job, prepared, RunStart::AtOnce)
             })
             .collect();
         let inserted = insert_job_rows(connection, self.run_id, None, &rows, self.now_ms)?;
@@ -167,12 +168,14 @@ pub(super) fn write_run(
     writer: &JobWriter<'_>,
     workflow_id: i64,
 ) -> Result<()> {
-    let JobWriter { run_id, run, prepared: _, now_ms } = writer;
+    let JobWriter { run_id, run, prepared, now_ms } = writer;
+    let concurrency = prepared.concurrency.as_ref();
     let total = one(
         connection,
         "UPDATE runs
          SET workflow_id = $2, definition = definition + 1, params = $3, env = $4, timeout_ms = $5, has_handlers = $6,
-             total_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id), updated_at = $7
+             total_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id), updated_at = $7,
+             concurrency_key = $8, concurrency_limit = $9, on_full = $10
          WHERE id = $1
          RETURNING total_jobs",
         &[
@@ -183,6 +186,9 @@ pub(super) fn write_run(
             run.workflow.timeout_ms.into(),
             i64::from(run.workflow.jobs.iter().any(|job| job.handler.is_some())).into(),
             (*now_ms).into(),
+            concurrency.map(|concurrency| concurrency.key.as_str()).into(),
+            concurrency.map(|concurrency| concurrency.limit).into(),
+            concurrency.map(|concurrency| concurrency.on_full).into(),
         ],
         |row| row.integer(0),
     )?;

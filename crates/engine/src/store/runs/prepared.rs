@@ -21,6 +21,15 @@ pub(in crate::store) struct PreparedRun {
     pub(super) jobs: Vec<PreparedJob>,
     /// Concurrency keys of jobs that have no parents.
     pub(super) keys_to_admit: Vec<String>,
+    /// The limit of the runs of its workflow.
+    pub(super) concurrency: Option<RunConcurrency>,
+}
+
+/// The columns of a run whose workflow limits its runs.
+pub(super) struct RunConcurrency {
+    pub(super) key: String,
+    pub(super) limit: i64,
+    pub(super) on_full: &'static str,
 }
 
 /// The computed values of a row of `jobs`.
@@ -83,8 +92,19 @@ impl PreparedRun {
             definition: StoredDefinition::of(workflow),
             jobs,
             keys_to_admit,
+            concurrency: run_concurrency(run)?,
         })
     }
+}
+
+/// Renders the concurrency key of the run itself.
+fn run_concurrency(run: &NewRun) -> Result<Option<RunConcurrency>> {
+    let Some(concurrency) = &run.workflow.concurrency else { return Ok(None) };
+    let key = concurrency.render(&run.params, &run.workflow.name).map_err(|error| {
+        let operation = format!("submit workflow `{}`", run.workflow.name);
+        Error::invalid(operation, format!("`concurrency.key` of the workflow: {error}"))
+    })?;
+    Ok(Some(RunConcurrency { key, limit: concurrency.limit, on_full: on_full(concurrency.on_full) }))
 }
 
 /// Renders the concurrency key with the run's parameters.

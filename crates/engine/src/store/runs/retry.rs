@@ -1,10 +1,14 @@
 //! Retrying a finished run: some of its jobs are reset, and the others stay as they are.
 
-use super::retry_items::{Reset, delete_items, find_reset, release_first_items, reopen_groups};
+use super::retry_items::{
+    Reset, begin_deadlines_anew, delete_items, find_reset, release_first_items, reopen_groups,
+};
+use super::submit::RunStart;
 use super::workspaces;
 use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus};
 use crate::store::evidence::Evidence;
+use crate::store::finish::items::count_items;
 use crate::store::finish::propagation::{Belonging, Ended, skip_descendants};
 use crate::store::finish::run_end::end_runs;
 use crate::store::json_ids;
@@ -134,21 +138,36 @@ pub(super) fn continue_run(
     reopen_groups(connection, &reopened, now_ms)?;
     let handlers = reset_handlers(connection, run_id, now_ms)?;
     skip_jobs_with_broken_parents(connection, run_id, now_ms)?;
-    let unfinished = reopen_run(connection, run_id, now_ms)?;
-    unblock(connection, run_id, now_ms)?;
-    release_first_items(connection, run_id, now_ms)?;
+    let (unfinished, start) = reopen_run(connection, run_id, now_ms)?;
+    count_open_parents(connection, run_id)?;
     let is_about_handlers = roots.iter().all(|root| root.phase > 0);
-    match unfinished {
-        // Its jobs have ended, so its handlers run again.
-        0 if is_about_handlers => drop(end_runs(connection, vec![run_id], now_ms)?),
-        0 => {
-            let reason = "every selected job needs a job that failed; use --failed";
-            return Err(Error::conflict(format!("retry run {run_id}"), reason));
-        }
-        _unfinished => {}
+    if unfinished == 0 && !is_about_handlers {
+        let reason = "every selected job needs a job that failed; use --failed";
+        return Err(Error::conflict(format!("retry run {run_id}"), reason));
+    }
+    match start {
+        RunStart::AtOnce => start_reopened(connection, run_id, unfinished, now_ms)?,
+        RunStart::WithSlot => count_items(connection, run_id)?,
     }
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
     Ok(reset + reopened.len() as i64 + handlers)
+}
+
+/// Lets the jobs of a run go on that need no others, or its handlers if its jobs have ended: the run was retried, or has got
+/// a slot of its concurrency key.
+pub(in crate::store) fn start_reopened(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    unfinished: i64,
+    now_ms: i64,
+) -> Result<()> {
+    begin_deadlines_anew(connection, run_id, now_ms)?;
+    release_unblocked(connection, run_id, now_ms)?;
+    release_first_items(connection, run_id, now_ms)?;
+    if unfinished == 0 {
+        end_runs(connection, vec![run_id], now_ms)?;
+    }
+    Ok(())
 }
 
 /// Chooses the runs below that are retried in place, when the jobs that have started them are decided: those of failed jobs
@@ -294,16 +313,21 @@ pub(in crate::store) fn skip_jobs_with_broken_parents(
 pub(crate) const AS_BEFORE_ITS_FIRST_ATTEMPT: Fragment = Fragment {
     name: "as_before_its_first_attempt",
     sql: "failures = 0, interruptions = 0, cancel_requested_at = NULL, cancel_at_once = 0,
-          last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
+          last_error = NULL, output = NULL, waits_for = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
           upstream_failed = 0, exit_code = NULL, decided_at = NULL, event_name = NULL, event_key = NULL,
           wait_ends_at = NULL, deadline_at = NULL,
           definition = coalesce((SELECT runs.definition FROM runs WHERE runs.id = jobs.run_id), 1),
           retry = CASE WHEN retry LIKE '%\"rounds\":%' THEN {with_integer retry rounds 0} ELSE retry END",
 };
 
-/// Counts the unfinished parents of blocked jobs again, and promotes jobs that have none. A parent whose end is only
-/// reported counts as unfinished. Returns how many jobs were promoted.
+/// Counts the unfinished parents of blocked jobs again, and promotes jobs that have none. Returns how many were promoted.
 pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<u64> {
+    count_open_parents(connection, run_id)?;
+    release_unblocked(connection, run_id, now_ms)
+}
+
+/// Counts the unfinished parents of blocked jobs again. A parent whose end is only reported counts as unfinished.
+fn count_open_parents(connection: &mut dyn Connection, run_id: i64) -> Result<()> {
     connection.execute(
         "UPDATE jobs
          SET blocked_by = (SELECT count(*) FROM job_dependencies AS edges
@@ -325,6 +349,11 @@ pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, no
                          AND parent.upstream_failed = 0)",
         &[run_id.into()],
     )?;
+    Ok(())
+}
+
+/// Promotes blocked jobs that wait for no parent. Returns how many.
+fn release_unblocked(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<u64> {
     let unblocked = connection.execute(
         "UPDATE jobs
          SET status = CASE WHEN concurrency_key IS NULL AND join_rule IS NULL AND control IS NULL
@@ -339,8 +368,9 @@ pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, no
     Ok(unblocked)
 }
 
-/// Reopens a run, and returns the number of its unfinished jobs, without handlers.
-fn reopen_run(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i64> {
+/// Reopens a run. Returns the number of its unfinished jobs, without handlers, and when they may start. A run with a
+/// concurrency key waits for a slot, whatever its `on_full` says, because a person asked for the retry.
+fn reopen_run(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<(i64, RunStart)> {
     one(
         connection,
         "UPDATE runs
@@ -348,13 +378,18 @@ fn reopen_run(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Resu
              finished_at = NULL,
              ran_before_ms = ran_before_ms + CASE WHEN finished_at > started_at THEN finished_at - started_at ELSE 0 END,
              phase = 0, outcome = NULL, updated_at = $2,
+             waits_for = CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END,
+             on_full = CASE WHEN concurrency_key IS NOT NULL THEN 'wait' END,
              unfinished_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.phase = 0
                 AND jobs.status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')),
              failed_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.phase = 0
                 AND {counts_as_failed})
          WHERE id = $1
-         RETURNING unfinished_jobs",
+         RETURNING unfinished_jobs, waits_for",
         &[run_id.into(), now_ms.into()],
-        |row| row.integer(0),
+        |row| {
+            let start = row.lossy_text(1)?.map_or(RunStart::AtOnce, |_slot| RunStart::WithSlot);
+            Ok((row.integer(0)?, start))
+        },
     )
 }

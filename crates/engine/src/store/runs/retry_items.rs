@@ -103,31 +103,31 @@ pub(super) fn reopen_groups(connection: &mut dyn Connection, groups: &[i64], now
     if groups.is_empty() {
         return Ok(());
     }
-    begin_deadlines_anew(connection, groups, now_ms)?;
     connection.execute(
         "UPDATE jobs
          SET status = 'WAITING', waits_for = 'items', cancel_requested_at = NULL, cancel_at_once = 0, last_error = NULL,
-             started_at = $2, finished_at = NULL, updated_at = $2
+             started_at = $2, finished_at = NULL, deadline_at = NULL, updated_at = $2
          WHERE id {in $1}",
         &[(&json_ids(groups)).into(), now_ms.into()],
     )?;
     Ok(())
 }
 
-/// A group that waits again has as much time as it had at first.
-fn begin_deadlines_anew(connection: &mut dyn Connection, groups: &[i64], now_ms: i64) -> Result<()> {
+/// The groups that wait again have as much time as they had at first.
+pub(super) fn begin_deadlines_anew(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
     let controls = all(
         connection,
-        "SELECT id, control FROM jobs WHERE id {in $1} AND {guard deadline_at IS NOT NULL}",
-        &[(&json_ids(groups)).into()],
+        "SELECT id, control FROM jobs WHERE run_id = $1 AND status = 'WAITING' AND waits_for = 'items'",
+        &[run_id.into()],
         |row| Ok((row.integer(0)?, row.lossy_text(1)?.unwrap_or_default())),
     )?;
     for (group_id, control) in controls {
         let deadline_ms =
             serde_json::from_str::<Control>(&control).ok().and_then(|control| control.deadline_ms);
+        let Some(deadline_ms) = deadline_ms else { continue };
         connection.execute(
             "UPDATE jobs SET deadline_at = $2 WHERE id = $1",
-            &[group_id.into(), deadline_ms.map(|deadline_ms| now_ms.saturating_add(deadline_ms)).into()],
+            &[group_id.into(), now_ms.saturating_add(deadline_ms).into()],
         )?;
     }
     Ok(())

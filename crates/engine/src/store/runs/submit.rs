@@ -1,7 +1,7 @@
 //! Submitting a run: its definition, the run, its jobs and its dependencies are inserted in one transaction.
 
 use super::definitions::{DefinitionFile, DefinitionVerb, NewDefinition, insert_definition};
-use super::prepared::{PreparedJob, PreparedRun, StoredDefinition, on_full, to_json};
+use super::prepared::{PreparedJob, PreparedRun, RunConcurrency, StoredDefinition, on_full, to_json};
 use super::workspaces;
 use crate::decide::for_each::GROUP_KIND;
 use crate::join_rule::JoinRule;
@@ -161,20 +161,58 @@ pub(in crate::store) fn insert(
     now_ms: i64,
 ) -> Result<Option<i64>> {
     let workflow_id = store_definition(connection, &run.workflow.name, &prepared.definition, now_ms)?;
-    let Some(run_id) = insert_run(connection, run, prepared.token, parent, workflow_id, now_ms)? else {
+    let concurrency = match &prepared.concurrency {
+        Some(own) if !is_below_holder(connection, parent, &own.key)? => Some(own),
+        Some(_) | None => None,
+    };
+    let Some(run_id) =
+        insert_run(connection, run, prepared.token, parent, (workflow_id, concurrency), now_ms)?
+    else {
         return Ok(None);
     };
     if parent.is_none() {
         insert_tags(connection, run_id, &run.workflow.tags)?;
     }
-    let ids = insert_jobs(connection, run_id, parent, &run.workflow, prepared, now_ms)?;
+    let start = if concurrency.is_some() { RunStart::WithSlot } else { RunStart::AtOnce };
+    let ids = insert_jobs(connection, run_id, parent, &run.workflow, (prepared, start), now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
     workspaces::insert(connection, run_id, run.workflow.workspace)?;
-    admit(connection, &prepared.keys_to_admit, now_ms)?;
-    let has_decisions = prepared.jobs.iter().any(|job| job.control.is_some());
-    let decisions = if has_decisions { WakeUps::DUE } else { WakeUps::NONE };
+    if start == RunStart::AtOnce {
+        admit(connection, &prepared.keys_to_admit, now_ms)?;
+    }
+    let is_decided = start == RunStart::WithSlot || prepared.jobs.iter().any(|job| job.control.is_some());
+    let decisions = if is_decided { WakeUps::DUE } else { WakeUps::NONE };
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | decisions);
     Ok(Some(run_id))
+}
+
+/// When the jobs of a new run may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunStart {
+    /// At once, those that need no other.
+    AtOnce,
+    /// When the scheduler gives the run a slot of its concurrency key. Until then all are BLOCKED.
+    WithSlot,
+}
+
+/// Whether a run above the new one has the same key. Then the new run needs no slot of its own, because the run above could
+/// never end.
+fn is_below_holder(connection: &mut dyn Connection, parent: Option<&ParentJob>, key: &str) -> Result<bool> {
+    let Some(parent) = parent else { return Ok(false) };
+    let holders = one(
+        connection,
+        "WITH RECURSIVE above (run_id) AS (
+             SELECT run_id FROM jobs WHERE id = $1
+             UNION ALL
+             SELECT jobs.run_id FROM above
+             JOIN runs ON {by runs.id = above.run_id}
+             JOIN jobs ON {by jobs.id = runs.parent_job_id}
+         )
+         SELECT count(*) FROM above JOIN runs ON {by runs.id = above.run_id} WHERE {guard runs.concurrency_key = $2}",
+        &[parent.job_id.into(), key.into()],
+        |row| row.integer(0),
+    )?;
+    Ok(holders > 0)
 }
 
 /// Finds the run with the same key, or for the same occurrence.
@@ -233,7 +271,7 @@ fn insert_run(
     run: &NewRun,
     token: i64,
     parent: Option<&ParentJob>,
-    workflow_id: i64,
+    (workflow_id, concurrency): (i64, Option<&RunConcurrency>),
     now_ms: i64,
 ) -> Result<Option<i64>> {
     let params = to_json(&run.params)?;
@@ -244,8 +282,10 @@ fn insert_run(
     let ids = connection.insert_returning_ids(
         "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
                            timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source, token,
-                           has_handlers, parent_job_id, parent_attempt, root_run_id, call_open, first_event_id)
+                           has_handlers, parent_job_id, parent_attempt, root_run_id, call_open,
+                           concurrency_key, concurrency_limit, on_full, waits_for, first_event_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $14, $8, $9, $9, $10, $11, $12, $13, $15, $16, $17, $18, $19,
+                 $20, $21, $22, $23,
                  coalesce((SELECT root.first_event_id FROM runs AS root WHERE root.id = $18),
                           (SELECT last FROM event_counter WHERE id = 1), 0))
          ON CONFLICT DO NOTHING",
@@ -269,6 +309,10 @@ fn insert_run(
             parent.map(|parent| parent.attempt).into(),
             parent.map(|parent| parent.root_run_id).into(),
             i64::from(parent.is_some()).into(),
+            concurrency.map(|concurrency| concurrency.key.as_str()).into(),
+            concurrency.map(|concurrency| concurrency.limit).into(),
+            concurrency.map(|concurrency| concurrency.on_full).into(),
+            concurrency.map(|_waits| "slot").into(),
         ],
     )?;
     Ok(ids.first().copied())
@@ -291,12 +335,12 @@ fn insert_jobs(
     run_id: i64,
     parent: Option<&ParentJob>,
     workflow: &Workflow,
-    prepared: &PreparedRun,
+    (prepared, start): (&PreparedRun, RunStart),
     now_ms: i64,
 ) -> Result<Vec<i64>> {
     let root_run_id = parent.map(|parent| parent.root_run_id);
-    let rows: Vec<[Value<'_>; 23]> =
-        workflow.jobs.iter().zip(&prepared.jobs).map(|(job, prepared)| job_row(job, prepared)).collect();
+    let jobs = workflow.jobs.iter().zip(&prepared.jobs);
+    let rows: Vec<[Value<'_>; 23]> = jobs.map(|(job, prepared)| job_row(job, prepared, start)).collect();
     insert_job_rows(connection, run_id, root_run_id, &rows, now_ms)
 }
 
@@ -322,8 +366,8 @@ pub(super) fn insert_job_rows(
                     max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                     blocked_by, status, $3, $3, $3, requires, version, concurrency_key,
                     concurrency_limit, on_full, token, join_rule, control, phase, handles,
-                    CASE WHEN control IS NOT NULL THEN 'decision'
-                         WHEN concurrency_key IS NOT NULL THEN 'slot' END,
+                    CASE WHEN status = 'WAITING'
+                         THEN CASE WHEN control IS NULL THEN 'slot' ELSE 'decision' END END,
                     CAST($4 AS {integer})
              FROM {rows $1: kind text, name text, queue text, priority integer, payload text, max_attempts integer,
                             max_interruptions integer, on_interrupt text, allow_failure integer,
@@ -338,12 +382,12 @@ pub(super) fn insert_job_rows(
 }
 
 /// The values for a row of `jobs`, in the order of the columns in the statement.
-pub(super) fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 23] {
+pub(super) fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob, start: RunStart) -> [Value<'a>; 23] {
     let PreparedJob { payload, retry, requires, concurrency_key, control, token } = prepared;
     let phase = job.handler.map_or(0, RunHandler::phase);
     // A handler also waits for its phase.
     let blocked_by = job.needs.len() as i64 + i64::from(phase > 0);
-    let status = if blocked_by > 0 {
+    let status = if blocked_by > 0 || start == RunStart::WithSlot {
         "BLOCKED"
     } else if control.is_some() || concurrency_key.is_some() {
         "WAITING"

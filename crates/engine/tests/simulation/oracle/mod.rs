@@ -216,7 +216,7 @@ impl Oracle {
             return if run.has_started { RunStatus::Running } else { RunStatus::Pending };
         }
         match run.stop_reason {
-            Some(StopReason::Cancelled) => RunStatus::Cancelled,
+            Some(StopReason::Cancelled | StopReason::Skipped) => RunStatus::Cancelled,
             Some(StopReason::TimedOut) => RunStatus::Failed,
             None if self.failed(run.id) > 0 => RunStatus::Failed,
             None => RunStatus::Successful,

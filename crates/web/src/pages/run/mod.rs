@@ -197,6 +197,7 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
         stop: run.stop_reason.filter(|_| data.failure.is_none()).map(|reason| match reason {
             StopReason::Cancelled => "It was cancelled before its jobs had finished.",
             StopReason::TimedOut => "It reached its timeout before its jobs had finished.",
+            StopReason::Skipped => "It was skipped, because its concurrency key had no free slot.",
         }),
         views: views(data, reader),
         picture: match data.query.view {

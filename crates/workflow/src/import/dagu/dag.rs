@@ -86,6 +86,11 @@ pub(super) struct Dag {
     pub(super) jobs: Vec<Job>,
 }
 
+/// Whether this is a number of runs that may be active.
+fn is_run_limit(text: &str) -> bool {
+    text.parse::<i64>().is_ok_and(|limit| (1..=crate::limits::CONCURRENCY).contains(&limit))
+}
+
 impl Dag {
     pub(super) fn read(
         root: &[Entry<'_>],
@@ -206,8 +211,9 @@ impl Dag {
                     );
                 }
             }
-            // A schedule starts no run while an earlier one is unfinished.
-            ("maxactiveruns", Some(text)) if text == "1" => (),
+            ("maxactiveruns", Some(text)) if is_run_limit(&text) => {
+                self.lines.push(format!("concurrency = {{ limit = {text} }}"));
+            }
             (key, _) => {
                 let why = advice(key);
                 let mut lines = Vec::new();
@@ -265,7 +271,7 @@ fn advice(key: &str) -> &'static str {
         }
         "histretentiondays" | "histretentionruns" => "`serve` and `db prune` have the age of old runs",
         "logdir" | "logoutput" | "maxoutputsize" => "lines of output are in the database",
-        "maxactiveruns" => "`overlap` of a schedule says what happens while a run is unfinished",
+        "maxactiveruns" => "`concurrency` limits how many runs may be active, from 1 to 1000",
         "maxactivesteps" => "`windlass queue limit` limits how many jobs run at a time",
         "workerselector" => "write what a worker must have as `requires` under [defaults]",
         "container" | "docker" | "registryauths" => "start the container in the scripts: docker run",

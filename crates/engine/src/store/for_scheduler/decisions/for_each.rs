@@ -68,7 +68,7 @@ fn make_group(
             job_id.into(),
             (expansion.items.len() as i64).into(),
             expansion.max_parallel.into(),
-            i64::from(expansion.fail_fast).into(),
+            expansion.fail_fast.then_some(1).into(),
             now_ms.into(),
         ],
         |row| row.lossy_text(0),
@@ -116,7 +116,8 @@ fn insert_rows(
                     jobs.definition, CASE WHEN news.waits = 1 THEN 'BLOCKED'
                          WHEN CAST($4 AS TEXT) IS NOT NULL OR jobs.concurrency_key IS NOT NULL THEN 'WAITING'
                          ELSE 'PENDING' END,
-                    CASE WHEN CAST($4 AS TEXT) IS NOT NULL THEN 'decision'
+                    CASE WHEN news.waits = 1 THEN NULL
+                         WHEN CAST($4 AS TEXT) IS NOT NULL THEN 'decision'
                          WHEN jobs.concurrency_key IS NOT NULL THEN 'slot' END,
                     $5, $5, $5
              FROM {rows $1: item_index integer, item text, token integer, waits integer} AS news

@@ -282,6 +282,7 @@ static END: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
         ("status", "news.status"),
+        ("waits_for", "NULL"),
         ("upstream_failed", "news.upstream_failed"),
         ("last_error", "news.reason"),
         ("output", "news.output"),
