@@ -12,6 +12,8 @@ mod schedules;
 mod system;
 mod workflows;
 
+pub(crate) use queues::name_of as name_of_queue;
+
 use crate::route::Route;
 
 /// All routes.

@@ -100,7 +100,7 @@ fn queue_of(store: &Store, call: &Call) -> Result<Option<Queue>, Problem> {
     Ok(store.queues().list()?.into_iter().find(|queue| queue.name == call.part("queue")))
 }
 
-fn name_of(call: &Call) -> Result<&str, Problem> {
+pub(crate) fn name_of(call: &Call) -> Result<&str, Problem> {
     let name = call.part("queue");
     let is_valid = !name.is_empty() && name.trim() == name && name.chars().count() <= limits::NAME_CHARS;
     if is_valid {

@@ -4,6 +4,7 @@
 mod attacks;
 mod changes;
 mod connections;
+mod pages;
 mod rest;
 mod roles;
 mod sessions;
