@@ -82,7 +82,7 @@ fn delete_all(global: &GlobalOptions, database: &Database, args: &DeadLetterArgs
 fn delete_batches(database: &Database, which: &DeadLetters) -> Result<i64, Failure> {
     let (mut deleted, mut next) = (0, Some(DeadLetterCursor::default()));
     while let Some(after) = next {
-        let batch = database.ask(|store| store.jobs().delete_next(which, after))?;
+        let batch = database.change("jobs without a run", |store| store.jobs().delete_next(which, after))?;
         deleted += batch.jobs;
         next = batch.next;
     }
