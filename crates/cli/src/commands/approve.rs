@@ -106,7 +106,9 @@ fn decide(
     verdict: Verdict,
     done: &str,
 ) -> Result<(), Failure> {
-    match database.ask(|store| store.jobs().decide_approval(job.id, verdict.clone())) {
+    match database
+        .change(&format!("job {}", job.id), |store| store.jobs().decide_approval(job.id, verdict.clone()))
+    {
         Err(Failure::Conflict { message, .. }) => {
             let why = global.hint(&format!("why j{}", job.id));
             return Err(Failure::Conflict { message, help: format!("`{why}` says what it waits for") });

@@ -119,3 +119,35 @@ fn tokens_are_added_listed_and_revoked() {
     let found = file.windows(secret.len()).any(|bytes| bytes == secret.as_bytes());
     assert!(!found, "the secret is in the file");
 }
+
+#[test]
+fn what_a_user_changes_is_recorded_with_its_result() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["submit", "good.toml"]).code(0);
+    bench.windlass(&["cancel", "1"]).code(0);
+    bench.windlass(&["queue", "pause", "mail"]).code(0);
+    // A change that is refused is none.
+    bench.windlass(&["retry", "99"]).code(5);
+    let token =
+        bench.json(&["token", "add", "ops", "--role", "admin"])["secret"].as_str().unwrap().to_owned();
+    let server = bench.start(&["web", "--listen", "127.0.0.1:0"]);
+    let address = address_of(&bench, &server, "http://");
+    let reply = get(address, "/api/v1/audit", &format!("Authorization: Bearer {token}\r\n"));
+    let (_head, body) = reply.split_once("\r\n\r\n").unwrap();
+    let entries: Vec<serde_json::Value> = serde_json::from_str(body).unwrap();
+    let told: Vec<String> = entries
+        .iter()
+        .map(|entry| {
+            format!("{} | {} | {}", entry["action"], entry["subject"], entry["result"]).replace('"', "")
+        })
+        .collect();
+    assert_eq!(told.len(), 4, "{told:#?}");
+    assert_eq!(told[3], "submit a run | workflow good | run 1");
+    assert!(told[2].starts_with("cancel a run | run 1 | ") && told[2].contains("cancelled"), "{told:#?}");
+    assert_eq!(told[1], "pause a queue | queue mail | null");
+    assert_eq!(told[0], "add a token | the token ops | null");
+    assert!(entries.iter().all(|entry| entry["address"].is_null() && entry["caller"].is_string()));
+    server.signal(Signal::TERM);
+    server.wait().code(0);
+}

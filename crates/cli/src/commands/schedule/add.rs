@@ -110,7 +110,9 @@ pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Fail
     };
     definition.params = params(args, &workflow, &definition)?;
     refuse_a_taken_name(&database, global, names)?;
-    let schedule = database.ask(|store| store.schedules().add(&names.workflow, definition))?;
+    let schedule = database.change(&format!("schedule {}/{}", names.workflow, names.name), |store| {
+        store.schedules().add(&names.workflow, definition)
+    })?;
     let key = schedule.key();
     stderr::note(&format!(
         "schedule {key} is added; `{}` removes it",
