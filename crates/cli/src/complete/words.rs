@@ -62,7 +62,7 @@ pub(super) fn global() -> Option<GlobalOptions> {
 pub(super) fn value_of(argument: &str) -> Option<String> {
     let matches = matches()?;
     let matches = innermost(&matches);
-    let value = matches.try_get_raw(argument).ok().flatten()?.last()?;
+    let value = matches.try_get_raw(argument).ok().flatten()?.next_back()?;
     value.to_str().map(str::to_owned)
 }
 

@@ -34,8 +34,7 @@ pub(super) fn show(
             }
         }
     }
-    let view =
-        RetryPreviewView { run_id: run.id, jobs: preview.jobs.iter().map(|job| job_view(job)).collect() };
+    let view = RetryPreviewView { run_id: run.id, jobs: preview.jobs.iter().map(job_view).collect() };
     Output { format: global.output }.object(&view, |_| text(&preview))?;
     let jobs = counted(preview.jobs.len() as i64, "job", "jobs");
     stderr::note(&format!("{jobs} of run {} would run again; without --dry-run they do", run.id));
