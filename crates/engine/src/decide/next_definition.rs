@@ -92,7 +92,12 @@ fn work(workflow: &Workflow, job: &Job) -> (Job, BTreeSet<String>, BTreeSet<Stri
         Action::Call(call) => {
             called = call.called.take().and_then(|index| workflow.called(index));
         }
-        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {}
+        Action::Shell(_)
+        | Action::Http(_)
+        | Action::Sleep(_)
+        | Action::WaitFor(_)
+        | Action::Approval(_)
+        | Action::Signal(_) => {}
     }
     let work = Job {
         action,
