@@ -11,14 +11,16 @@ use anstyle::{AnsiColor, Style};
 use clap::builder::StyledStr;
 use clap::builder::styling::Styles;
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::arguments::{ColorMode, GlobalOptions};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
     import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
-    schema, serve, signal, stats, submit, test, validate, variable, watch, why, worker, workflows,
+    schema, serve, signal, stats, submit, test, token, validate, variable, watch, why, worker, workflows,
 };
+#[cfg(feature = "web")]
+use crate::commands::{open, web};
 use crate::output;
 use crate::text::table;
 
@@ -27,10 +29,13 @@ use crate::text::table;
 /// Write a workflow in a file and run it. If a job, this program or the machine dies, finished jobs stay
 /// finished, and `windlass resume` continues with the others.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, after_long_help = EXIT_CODES, styles = STYLES)]
+#[command(name = "windlass", version, disable_version_flag = true, after_long_help = EXIT_CODES, styles = STYLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalOptions,
+    /// Print version
+    #[arg(short = 'V', long, action = ArgAction::Version, hide_short_help = true)]
+    version: Option<bool>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -43,6 +48,10 @@ pub(crate) enum Command {
     Resume(resume::ResumeArgs),
     Serve(serve::ServeArgs),
     Worker(worker::WorkerArgs),
+    #[cfg(feature = "web")]
+    Web(web::WebArgs),
+    #[cfg(feature = "web")]
+    Open(open::OpenArgs),
     Schedule(schedule::ScheduleArgs),
     Runs(runs::RunsArgs),
     Inspect(inspect::InspectArgs),
@@ -74,6 +83,7 @@ pub(crate) enum Command {
     Apply(apply::ApplyArgs),
     Workflows(workflows::WorkflowsArgs),
     Bench(bench::BenchArgs),
+    Token(token::TokenArgs),
     Notify(notify::NotifyArgs),
     Doctor(doctor::DoctorArgs),
     Db(db::DbArgs),
@@ -94,6 +104,9 @@ Exit codes:
 
 /// The verbs by task, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
+    #[cfg(feature = "web")]
+    ("Run workflows", &["run", "submit", "resume", "serve", "worker", "web"]),
+    #[cfg(not(feature = "web"))]
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("Observe", &["runs", "inspect", "logs", "artifacts", "watch", "why", "jobs", "stats"]),
     (
@@ -107,7 +120,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Write workflows",
         &["init", "validate", "plan", "test", "fmt", "schema", "graph", "import", "apply", "workflows"],
     ),
-    ("Maintain", &["doctor", "notify", "bench", "db", "completions", "man"]),
+    #[cfg(feature = "web")]
+    ("Maintain", &["doctor", "open", "token", "notify", "bench", "db", "completions", "man"]),
+    #[cfg(not(feature = "web"))]
+    ("Maintain", &["doctor", "token", "notify", "bench", "db", "completions", "man"]),
 ];
 
 const HEADING: Style = Style::new().bold();
@@ -198,7 +214,7 @@ fn wrapped(about: &str, width: Option<usize>) -> String {
 }
 
 fn help_template(command: &clap::Command, width: Option<usize>) -> StyledStr {
-    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    let mut text = String::from("{about-with-newline}{usage-heading} {usage}\n");
     for (heading, verbs) in GROUPS {
         text.push_str(&format!("\n{HEADING}{heading}:{HEADING:#}\n"));
         for verb in *verbs {
@@ -213,7 +229,7 @@ fn help_template(command: &clap::Command, width: Option<usize>) -> StyledStr {
     }
     text.push_str(&format!("\n{HEADING}Global options:{HEADING:#}\n{{options}}{{after-help}}"));
     text.push_str(&format!(
-        "\n\n`{LITERAL}windlass VERB --help{LITERAL:#}` shows the options of a verb, with examples.\n"
+        "\n`{LITERAL}windlass VERB --help{LITERAL:#}` shows the options of a verb, with examples.\n"
     ));
     StyledStr::from(text)
 }

@@ -31,8 +31,10 @@ use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
     import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
-    schema, serve, signal, stats, submit, test, validate, variable, watch, why, worker, workflows,
+    schema, serve, signal, stats, submit, test, token, validate, variable, watch, why, worker, workflows,
 };
+#[cfg(feature = "web")]
+use crate::commands::{open, web};
 use crate::error::Failure;
 use crate::stderr::Talk;
 use crate::text::time::{self, Zone};
@@ -59,6 +61,10 @@ fn present(global: &GlobalOptions) {
 /// The global options with those of the configuration file, for the verbs that use a database. `serve`, `worker` and `notify` read
 /// the file themselves, because it has more for them.
 fn configured(global: GlobalOptions, command: &Command) -> Result<GlobalOptions, Failure> {
+    #[cfg(feature = "web")]
+    if matches!(command, Command::Web(_)) {
+        return Ok(global);
+    }
     let reads_none = matches!(
         command,
         Command::Serve(_)
@@ -79,11 +85,19 @@ fn configured(global: GlobalOptions, command: &Command) -> Result<GlobalOptions,
     Ok(global.configured(config.global))
 }
 
+/// Whether a verb starts the log itself: `worker`, `serve` and `web` with the format of their own options.
+fn starts_log(command: &Command) -> bool {
+    #[cfg(feature = "web")]
+    if matches!(command, Command::Web(_)) {
+        return true;
+    }
+    matches!(command, Command::Worker(_) | Command::Serve(_) | Command::Test(_))
+}
+
 fn execute(cli: Cli) -> Result<(), Failure> {
     present(&cli.global);
     let global = configured(cli.global, &cli.command)?;
-    // These start the log themselves: `worker` and `serve` with the format of their own options.
-    if !matches!(cli.command, Command::Worker(_) | Command::Serve(_) | Command::Test(_)) {
+    if !starts_log(&cli.command) {
         logging::start_for_people(global.verbose);
     }
     match cli.command {
@@ -92,6 +106,10 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Resume(args) => resume::execute(&global, &args),
         Command::Serve(args) => serve::execute(global, &args),
         Command::Worker(args) => worker::execute(global, &args),
+        #[cfg(feature = "web")]
+        Command::Web(args) => web::execute(global, &args),
+        #[cfg(feature = "web")]
+        Command::Open(args) => open::execute(&global, &args),
         Command::Schedule(args) => schedule::execute(&global, &args),
         Command::Runs(args) => runs::execute(&global, args),
         Command::Inspect(args) => inspect::execute(&global, &args),
@@ -123,6 +141,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Apply(args) => apply::execute(&global, &args),
         Command::Workflows(args) => workflows::execute(&global, &args),
         Command::Bench(args) => bench::execute(&global, &args),
+        Command::Token(args) => token::execute(&global, &args),
         Command::Notify(args) => notify::execute(&global, &args),
         Command::Doctor(args) => doctor::execute(&global, &args),
         Command::Db(args) => db::execute(&global, &args),

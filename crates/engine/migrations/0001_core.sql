@@ -629,6 +629,48 @@ CREATE TABLE clock_steps (
     by_ms   {integer} NOT NULL
 ) {strict};
 
+-- Who may use the web interface. The secret of a token is nowhere: `hash` is its SHA-256.
+CREATE TABLE tokens (
+    id          {id},
+    name        {text} NOT NULL,
+    hash        {text} NOT NULL UNIQUE,
+    role        {text} NOT NULL CHECK (role IN ('view', 'run', 'edit', 'admin')),
+    created_at  {integer} NOT NULL,
+    expires_at  {integer},
+    revoked_at  {integer}
+) {strict};
+
+CREATE UNIQUE INDEX tokens_by_name ON tokens (name) WHERE revoked_at IS NULL;
+
+-- Sessions of browsers, and links that become a session when they are used. `hash` is the SHA-256 of the secret.
+CREATE TABLE sessions (
+    id          {id},
+    hash        {text} NOT NULL UNIQUE,
+    kind        {text} NOT NULL CHECK (kind IN ('link', 'session')),
+    name        {text} NOT NULL,
+    role        {text} NOT NULL CHECK (role IN ('view', 'run', 'edit', 'admin')),
+    -- The token with which it began. It ends with the token.
+    token_id    {integer} REFERENCES tokens (id),
+    created_at  {integer} NOT NULL,
+    expires_at  {integer} NOT NULL
+) {strict};
+
+CREATE INDEX sessions_by_end ON sessions (expires_at);
+
+-- What people changed, each row by the transaction of the change.
+CREATE TABLE audit (
+    id       {id},
+    at       {integer} NOT NULL,
+    -- The name of a token, or of a user of the command line.
+    caller   {text} NOT NULL,
+    -- From where; NULL for the command line.
+    address  {text},
+    action   {text} NOT NULL,
+    subject  {text} NOT NULL,
+    -- What came of it, for example the run that was started.
+    result   {text}
+) {strict};
+
 CREATE VIEW job_stats AS
     SELECT status, count(*) AS jobs FROM jobs GROUP BY status;
 

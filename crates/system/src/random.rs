@@ -1,5 +1,6 @@
 //! The only source of random numbers. It has a seed, so that a test or a simulation can be repeated.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A seeded generator shared by the threads of a process, cheap to clone.
@@ -35,6 +36,23 @@ impl Random {
     pub fn fraction(&self) -> f64 {
         self.generator.lock().unwrap_or_else(PoisonError::into_inner).f64()
     }
+}
+
+/// Random bytes of the operating system, which nobody can predict. They are for secrets, so no seed repeats them.
+///
+/// # Errors
+/// The system's.
+pub fn secret_bytes() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -186,7 +186,8 @@ pub struct AttemptView {
 }
 
 impl AttemptView {
-    fn new(attempt: &Attempt) -> AttemptView {
+    /// From the row of the attempt.
+    pub fn new(attempt: &Attempt) -> AttemptView {
         AttemptView {
             attempt: attempt.attempt,
             outcome: attempt.outcome.clone(),

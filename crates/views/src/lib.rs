@@ -5,6 +5,7 @@
 //! whole milliseconds. An absent value is `null`. Fields are printed in the order of the declaration.
 
 mod accepted;
+mod access;
 mod artifact;
 mod changed;
 mod database;
@@ -29,6 +30,7 @@ mod workflow_changes;
 mod written_file;
 
 pub use accepted::{EnqueuedView, SignalView};
+pub use access::{AuditView, NewTokenView, OpenedView, TokenView};
 pub use artifact::ArtifactView;
 pub use changed::{
     CancelledJob, CancelledRun, ChangedJob, ChangedQueue, ChangedSchedule, ChangedWorkflow, DeletedJob,

@@ -35,6 +35,11 @@ pub struct PlannedJobView {
     /// The table for the end of a run that it belongs to.
     #[schemars(schema_with = "crate::schema::run_handler")]
     pub handler: Option<&'static str>,
+    /// How the jobs that it needs must have ended.
+    #[schemars(extend("enum" = ["all_successful", "none_failed", "any_successful", "any_failed", "all_finished"]))]
+    pub when: &'static str,
+    /// Whether a failure of the job is no failure of the run.
+    pub allow_failure: bool,
     /// `runs`, `undecided`, `skipped` or `fails`.
     #[schemars(extend("enum" = ["runs", "undecided", "skipped", "fails"]))]
     pub forecast: &'static str,

@@ -118,7 +118,8 @@ pub struct WorkerView {
 }
 
 impl WorkerView {
-    fn new(worker: &Worker) -> WorkerView {
+    /// From the row of the worker.
+    pub fn new(worker: &Worker) -> WorkerView {
         WorkerView {
             worker_id: worker.id,
             host: worker.host.clone(),

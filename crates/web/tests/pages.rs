@@ -9,13 +9,19 @@ mod runs;
 
 use windlass_web::pages::run::{Panel, View};
 use windlass_web::pages::times::Times;
-use windlass_web::pages::{Reader, Rights};
+use windlass_web::pages::{Badges, Reader, Rights};
 
 const NOW_MS: i64 = 1_795_329_720_000;
 
 fn reader(rights: Rights) -> Reader {
     let times = Times { zone: Times::zone("Europe/Berlin"), now_ms: NOW_MS };
-    Reader { base: "/w".to_owned(), times, rights, form_token: "the-form-token".to_owned() }
+    Reader {
+        base: "/w".to_owned(),
+        times,
+        rights,
+        form_token: "the-form-token".to_owned(),
+        badges: Badges { paused_queues: 1 },
+    }
 }
 
 /// Every page with its name.

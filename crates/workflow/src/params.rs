@@ -74,12 +74,12 @@ pub enum ParamError {
         known: Vec<String>,
     },
     /// A required parameter has no value.
-    #[error("parameter `{name}` is required{}", described(.description))]
+    #[error("parameter `{name}` is required{details}")]
     Missing {
         /// The parameter's name.
         name: String,
-        /// What the parameter is for.
-        description: Option<String>,
+        /// What the parameter is for and what its values are, for people.
+        details: String,
     },
     /// A value is not of the parameter's type. The message does not repeat the value, because it may be secret.
     #[error("parameter `{name}` {reason}")]
@@ -105,8 +105,13 @@ fn hint(suggestion: &Option<String>, known: &[String]) -> String {
     }
 }
 
-fn described(description: &Option<String>) -> String {
-    description.as_ref().map_or(String::new(), |text| format!(" ({text})"))
+fn missing(param: &Param) -> ParamError {
+    let about = param.description.as_ref().map_or(String::new(), |text| format!(" ({text})"));
+    let takes = match param.choices.as_slice() {
+        [] => expectation(param.kind).to_owned(),
+        choices => format!("one of {}", choices.join(", ")),
+    };
+    ParamError::Missing { name: param.name.clone(), details: format!("{about}: it takes {takes}") }
 }
 
 /// Checks the given values against the declared parameters and fills in defaults.
@@ -143,8 +148,7 @@ pub fn bind(
             Some(value) => value,
             None => {
                 if param.required {
-                    let (name, description) = (param.name.clone(), param.description.clone());
-                    errors.push(ParamError::Missing { name, description });
+                    errors.push(missing(param));
                 }
                 Value::Null
             }

@@ -189,3 +189,18 @@ fn the_stored_form_is_the_text() {
     assert_eq!(serde_json::from_str::<Expression>(&stored).unwrap(), expression);
     assert!(serde_json::from_str::<Expression>("\"exit_code in [\"").is_err());
 }
+
+#[test]
+fn two_times_with_offsets_are_compared_as_instants() {
+    let holds = |text: &str| Expression::parse(text).unwrap().holds(&serde_json::json!({})).unwrap();
+    for text in [
+        "'2026-01-31T12:00:00+01:00' == '2026-01-31T11:00:00Z'",
+        "'2026-01-31T12:00:00+01:00' < '2026-01-31T11:30:00Z'",
+        "'2026-01-31T12:00:00+01:00' >= '2026-01-31T11:00:00.000Z'",
+        "'2026-01-31T12:00:00+01:00' in ['x', '2026-01-31T11:00:00Z']",
+        "'2026-01-31' < '2026-02-01'",
+        "'2026-01-31T12:00:00' != '2026-01-31T11:00:00Z'",
+    ] {
+        assert!(holds(text), "{text}");
+    }
+}

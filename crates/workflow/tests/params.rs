@@ -133,7 +133,7 @@ fn all_errors_are_reported_at_once() {
         "parameter `count` must be an integer",
         "parameter `count` is given twice",
         "there is no parameter `zzz`; the parameters are day, count",
-        "parameter `day` is required (which day)",
+        "parameter `day` is required (which day): it takes a date like 2026-01-31",
     ];
     assert_eq!(messages, expected);
     let none = bind(&[], vec![supplied("a", "x")]).unwrap_err();

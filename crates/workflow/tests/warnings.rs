@@ -140,6 +140,7 @@ outputs = { rows = 'jobs.copy.output', more = 'jobs.extra.output', size = 'jobs.
         found(text),
         [
             "4: nothing in the file reads the parameter `mode`",
+            "5: job `copy` has no output",
             "5: the output that `outputs` reads may be missing",
             "12: no job calls the workflow `old`",
         ]
@@ -210,4 +211,48 @@ fn a_variable_that_the_first_run_does_not_have() {
     assert_eq!(found(own), ["3: the first run has no variable `n`: job `count` sets it at its end"]);
     let shared = format!("env = {{ A = '{{{{ variables.n }}}}' }}\n{}", own.replace("variables.n", "1"));
     assert_eq!(found(&shared), ["1: the first run has no variable `n`: job `count` sets it at its end"]);
+}
+
+#[test]
+fn conditions_of_attempts_that_read_nothing() {
+    let of = |key: &str, value: &str| found(&format!("[jobs.a]\nrun = 'x'\n{key} = '{value}'\n"));
+    assert_eq!(of("success_if", "true"), ["3: every attempt counts as a success, whatever its exit code is"]);
+    assert_eq!(of("success_if", "1 == 2"), ["3: the condition is never true, so the job always fails"]);
+    assert_eq!(of("skip_if", "true"), ["3: the condition is always true, so the job never succeeds"]);
+    assert_eq!(of("success_if", "exit_code in [0, 1]"), Vec::<String>::new());
+}
+
+#[test]
+fn an_output_that_nothing_writes() {
+    let of = |script: &str, more: &str| {
+        found(&format!(
+            "[jobs.a]\nrun = '''{script}'''\n{more}\n[jobs.b]\nneeds = 'a'\ncommand = ['x', '{{{{ jobs.a.output }}}}']\n"
+        ))
+    };
+    assert_eq!(of("echo 1", ""), ["6: job `a` has no output"]);
+    assert_eq!(of("echo 1", "output = 'text'"), Vec::<String>::new());
+    for script in ["echo 1 > \"$WINDLASS_OUTPUT\"", "./count", "count", "count\necho 1"] {
+        assert_eq!(of(script, ""), Vec::<String>::new(), "{script} may write it");
+    }
+}
+
+#[test]
+fn artifacts_of_items_in_one_folder() {
+    let of = |artifacts: &str, for_each: &str| {
+        found(&format!("[jobs.a]\nrun = 'x'\nfor_each = {for_each}\n{artifacts}\n"))
+    };
+    let warning = ["4: the items of job `a` keep files of each other"];
+    assert_eq!(of("artifacts = 'out/*.csv'", "['x', 'y']"), warning);
+    assert_eq!(of("artifacts = 'out/{{ item }}.csv'", "['x', 'y']"), Vec::<String>::new());
+    assert_eq!(of("artifacts = 'out.csv'\ndir = 'part-{{ index }}'", "['x', 'y']"), Vec::<String>::new());
+    let one_at_a_time = "{ in = ['x', 'y'], max_parallel = 1 }";
+    assert_eq!(of("artifacts = 'out.csv'", one_at_a_time), Vec::<String>::new());
+}
+
+#[test]
+fn a_path_that_is_an_argument_starts_no_script() {
+    let of = |script: &str| found(&format!("[params]\nday = {{}}\n[jobs.a]\nrun = '{script}'\n"));
+    let warning = ["2: nothing in the file reads the parameter `day`"];
+    assert_eq!(of("cat data/in.csv | wc -l"), warning);
+    assert_eq!(of("cd data && sh ../load"), Vec::<String>::new());
 }

@@ -23,8 +23,7 @@ const DEFAULT_DB: &str = "windlass.db";
 /// The options that every verb takes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalOptions {
-    /// The database: a SQLite file, created on first use, or postgres://user@host/dbname
-    /// [env: WINDLASS_DB] [default: windlass.db]
+    /// A SQLite file, or postgres://user@host/dbname [env: WINDLASS_DB] [default: windlass.db]
     #[arg(long, global = true, value_name = "PATH|URL", help_heading = "Global options")]
     db: Option<DatabaseArgument>,
 

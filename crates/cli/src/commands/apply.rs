@@ -67,7 +67,9 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Fa
     };
     for file in &collection.valid {
         let applied = match &database {
-            Some(database) => database.ask(|store| store.registrations().apply(file.registration()))?,
+            Some(database) => database.change(&format!("workflow {}", file.workflow.name), |store| {
+                store.registrations().apply(file.registration())
+            })?,
             None => preview(global, file)?,
         };
         views.push(AppliedView::new(&file.absolute, &file.workflow, &applied));

@@ -6,7 +6,7 @@ use windlass_views::JobView;
 use windlass_workflow::params::{self, Supplied};
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob};
-use crate::database::Database;
+use crate::database::{Database, present_user};
 use crate::error::Failure;
 use crate::output::Output;
 use crate::submission::{describe_param, parse_pair};
@@ -106,7 +106,9 @@ fn decide(
     verdict: Verdict,
     done: &str,
 ) -> Result<(), Failure> {
-    match database.ask(|store| store.jobs().decide_approval(job.id, verdict.clone())) {
+    match database
+        .change(&format!("job {}", job.id), |store| store.jobs().decide_approval(job.id, verdict.clone()))
+    {
         Err(Failure::Conflict { message, .. }) => {
             let why = global.hint(&format!("why j{}", job.id));
             return Err(Failure::Conflict { message, help: format!("`{why}` says what it waits for") });
@@ -119,10 +121,4 @@ fn decide(
     }
     let view = database.ask(|store| JobView::read(store, &store.jobs().get(job.id)?))?;
     Output { format: global.output }.object(&view, |_| String::new())
-}
-
-/// The name of the user of this process.
-fn present_user() -> String {
-    let name = ["USER", "LOGNAME"].iter().find_map(|variable| std::env::var(variable).ok());
-    name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }

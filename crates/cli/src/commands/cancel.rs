@@ -47,7 +47,7 @@ fn cancel_run(global: &GlobalOptions, database: &Database, run: &Run) -> Result<
     } else if run.stop_reason.is_some() {
         stderr::note(&format!("run {id} is already stopping"));
     } else {
-        let cancellation = database.ask(|store| store.runs().cancel(id))?;
+        let cancellation = database.change(&format!("run {id}"), |store| store.runs().cancel(id))?;
         stderr::note(&message(&format!("run {id}"), cancellation, &global.hint(&format!("watch {id}"))));
         done = Some(cancellation);
     }
@@ -70,7 +70,8 @@ fn cancel_job(global: &GlobalOptions, database: &Database, job: &Job) -> Result<
     } else if job.cancel_requested_at.is_some() {
         stderr::note(&format!("{name} is already stopping"));
     } else {
-        let cancellation = database.ask(|store| store.jobs().cancel(job.id))?;
+        let cancellation =
+            database.change(&format!("job {}", job.id), |store| store.jobs().cancel(job.id))?;
         stderr::note(&message(&name, cancellation, &global.hint(&format!("inspect j{}", job.id))));
         done = Some(cancellation);
     }

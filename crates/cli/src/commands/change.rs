@@ -61,7 +61,9 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ChangeArgs) -> Result<(), F
         priority: args.priority,
         queue: args.queue.clone(),
     };
-    let changed = match database.ask(|store| store.jobs().change(job.id, change.clone())) {
+    let changed = match database
+        .change(&format!("job {}", job.id), |store| store.jobs().change(job.id, change.clone()))
+    {
         Err(Failure::Conflict { message, .. }) => {
             let why = global.hint(&format!("why j{}", job.id));
             return Err(Failure::Conflict { message, help: format!("`{why}` explains its state") });

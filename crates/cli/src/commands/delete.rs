@@ -44,7 +44,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &DeleteArgs) -> Result<(), F
     let output = Output { format: global.output };
     let mut views = Vec::with_capacity(jobs.len());
     for job in jobs {
-        match database.ask(|store| store.jobs().delete(job.id)) {
+        match database.change(&format!("job {}", job.id), |store| store.jobs().delete(job.id)) {
             Err(Failure::Conflict { message, .. }) => {
                 let help = match job.run_id {
                     Some(_run_id) => format!("`{}` deletes old runs", global.hint("db prune")),

@@ -157,7 +157,7 @@ fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<()
     check_payload(&job.kind, &job.payload)?;
     let similar_kind = similar_kind(&job.kind);
     let database = Database::existing_or_new(global)?;
-    for job_id in database.ask(|store| store.jobs().enqueue(vec![job]))? {
+    for job_id in database.change("a job without a run", |store| store.jobs().enqueue(vec![job]))? {
         let view = EnqueuedView { job_id };
         Output { format: global.output }.object(&view, |_| format!("j{job_id}"))?;
         let why = global.hint(&format!("why j{job_id}"));

@@ -20,6 +20,8 @@ pub(crate) mod jobs;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod notify;
+#[cfg(feature = "web")]
+pub(crate) mod open;
 pub(crate) mod plan;
 pub(crate) mod queue;
 pub(crate) mod rerun;
@@ -34,9 +36,12 @@ pub(crate) mod signal;
 pub(crate) mod stats;
 pub(crate) mod submit;
 pub(crate) mod test;
+pub(crate) mod token;
 pub(crate) mod validate;
 pub(crate) mod variable;
 pub(crate) mod watch;
+#[cfg(feature = "web")]
+pub(crate) mod web;
 pub(crate) mod why;
 pub(crate) mod worker;
 pub(crate) mod workflows;

@@ -57,8 +57,9 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Fail
     let workflow = new_run.workflow.name.clone();
     let database = Database::existing_or_new(global)?;
     execution::check_files(&database)?;
-    let submitted = database
-        .ask(|store| store.runs().submit_from(new_run, file.map(|file| (DefinitionVerb::Run, file))))?;
+    let file = file.map(|file| (DefinitionVerb::Run, file));
+    let submitted =
+        database.change(&format!("workflow {workflow}"), |store| store.runs().submit_from(new_run, file))?;
     let run = find::run(&database, submitted.run_id)?;
     if !submitted.created {
         stderr::note(&submit::known_key(&run, &workflow));

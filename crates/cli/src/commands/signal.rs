@@ -59,7 +59,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: &SignalArgs) -> Result<(), F
         payload: args.payload.to_string(),
         event_id: args.id.clone(),
     };
-    let Signalled { id, created } = database.ask(|store| store.events().signal(signal.clone()))?;
+    let Signalled { id, created } =
+        database.change(&format!("event {}", signal.name), |store| store.events().signal(signal.clone()))?;
     stderr::note(&match created {
         true => format!("event {id} is received"),
         false => format!("nothing new: event {id} has this id"),

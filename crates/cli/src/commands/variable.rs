@@ -194,7 +194,7 @@ fn set(global: &GlobalOptions, args: &SetArgs) -> Result<(), Failure> {
     };
     let value = value.to_string();
     let database = Database::existing_or_new(global)?;
-    database.ask(|store| store.variables().set(&args.name, &value))?;
+    database.change(&format!("variable {}", args.name), |store| store.variables().set(&args.name, &value))?;
     stderr::note(&format!("the variable `{}` is set", args.name));
     match global.output {
         OutputFormat::Text => Ok(()),
@@ -225,7 +225,7 @@ fn read_standard_input() -> Result<String, Failure> {
 
 fn delete(global: &GlobalOptions, args: &DeleteArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    if !database.ask(|store| store.variables().delete(&args.name))? {
+    if !database.change(&format!("variable {}", args.name), |store| store.variables().delete(&args.name))? {
         return Err(unknown(&database, &args.name)?);
     }
     stderr::note(&format!("the variable `{}` is deleted", args.name));

@@ -2,6 +2,8 @@
 
 mod find;
 mod notify;
+#[cfg(feature = "web")]
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +20,8 @@ use crate::error::Failure;
 use crate::read_file;
 pub(crate) use find::{ConfigFile, find};
 pub(crate) use notify::NotifyTarget;
+#[cfg(feature = "web")]
+pub(crate) use web::{WebConfig, parse_listen};
 
 /// The largest configuration file.
 const FILE_BYTES: usize = 1024 * 1024;
@@ -41,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) notify: Vec<NotifyTarget>,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: Option<&'static str>,
+    #[cfg(feature = "web")]
+    pub(crate) web: WebConfig,
 }
 
 /// Reads the configuration of this process. Without a file, it sets nothing.
@@ -91,6 +97,8 @@ fn take(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         notify: notify::targets(table, folder),
         log_format: table.word("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
         log_level: table.word("log_level", &LEVELS),
+        #[cfg(feature = "web")]
+        web: table.table("web", web::take).unwrap_or_default(),
     }
 }
 

@@ -8,6 +8,8 @@ mod reload;
 mod settings;
 mod stopping;
 mod watcher;
+#[cfg(feature = "web")]
+mod web;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use std::time::Duration;
 use windlass_system::wake_ups::{WakeUpListener, WakeUps};
 
 use crate::arguments::{GlobalOptions, LogFormat};
+#[cfg(feature = "web")]
+use crate::config::WebConfig;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{LocalWorker, LocalWorkerOptions};
@@ -30,9 +34,11 @@ pub(crate) use notifier::variables as notification_variables;
 pub(crate) use settings::{ConfigRead, DEFAULT_LEVEL, ServiceOptions, Settings};
 use stopping::Deadline;
 use watcher::Watcher;
+#[cfg(feature = "web")]
+pub(crate) use web::{TakenPort, Web};
 
 /// The longest sleep of the supervising thread. A signal wakes it at once.
-const TICK: Duration = Duration::from_secs(1);
+pub(crate) const TICK: Duration = Duration::from_secs(1);
 /// The longest sleep while the service stops.
 const ENDING_TICK: Duration = Duration::from_millis(50);
 /// How many watchdog signals the service sends in one interval of the watchdog.
@@ -48,6 +54,8 @@ struct Service<'a> {
     watcher: Option<Watcher>,
     notifier: Notifier,
     worker: LocalWorker,
+    #[cfg(feature = "web")]
+    web: Option<Web>,
 }
 
 /// Runs the service until a signal stops it.
@@ -73,11 +81,36 @@ pub(crate) fn serve(
     };
     let worker = LocalWorker::start(global, &database, worker_options)?;
     let notifier = Notifier::start(&database, worker.worker_id(), &settings.notify, global.link_local())?;
-    let mut service = Service { notifier, global, options, settings, database, manager, watcher, worker };
+    #[cfg(feature = "web")]
+    let web = start_web(global, &database, &settings)?;
+    let mut service = Service {
+        notifier,
+        global,
+        options,
+        settings,
+        database,
+        manager,
+        watcher,
+        worker,
+        #[cfg(feature = "web")]
+        web,
+    };
     service.print_greeting()?;
     service.manager.ready(&service.status());
     service.supervise(&mut requests, &listener);
     service.end(&requests)
+}
+
+#[cfg(feature = "web")]
+fn start_web(
+    global: &GlobalOptions,
+    database: &Database,
+    settings: &Settings,
+) -> Result<Option<Web>, Failure> {
+    match &settings.web {
+        WebConfig::Disabled => Ok(None),
+        WebConfig::Enabled(options) => Web::start(global, database, options, TakenPort::IsAWarning),
+    }
 }
 
 /// Registers the workflows of the folder, now and after each change.
@@ -183,15 +216,28 @@ impl Service<'_> {
             None => String::new(),
         };
         Ok(format!(
-            "windlass {} serves {}: worker {}, {} threads, {queues}, {workflows}{next}",
+            "windlass {} serves {}: worker {}, {} threads, {queues}, {workflows}{next}{}",
             env!("CARGO_PKG_VERSION"),
             self.database.address(),
             self.worker.worker_id(),
             self.settings.threads,
+            self.page(),
         ))
     }
 
+    #[cfg(feature = "web")]
+    fn page(&self) -> String {
+        self.web.as_ref().map(|web| format!("; page: {}", web.url())).unwrap_or_default()
+    }
+
+    #[cfg(not(feature = "web"))]
+    fn page(&self) -> &'static str {
+        ""
+    }
+
     fn end(self, requests: &StopRequests) -> Result<(), Failure> {
+        #[cfg(feature = "web")]
+        drop(self.web);
         let Service { global, options, database, worker, watcher, notifier, .. } = self;
         drop(watcher);
         let ended = worker.join(&database);

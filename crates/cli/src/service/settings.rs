@@ -12,6 +12,8 @@ use windlass_worker::WorkerOptions;
 use crate::arguments::{
     ConfiguredOptions, GlobalOptions, LogFormat, LogOptions, WorkOptions, parse_duration, push_option,
 };
+#[cfg(feature = "web")]
+use crate::config::WebConfig;
 use crate::config::{self, Config, ConfigFile, GRACE_MAX, NotifyTarget};
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
@@ -73,6 +75,8 @@ pub(crate) struct Settings {
     pub(crate) notify: Vec<NotifyTarget>,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: &'static str,
+    #[cfg(feature = "web")]
+    pub(crate) web: WebConfig,
 }
 
 /// Why the configuration is read.
@@ -116,6 +120,8 @@ impl Settings {
             notify: config.notify,
             log_format: options.log.format().or(config.log_format).unwrap_or(LogFormat::Text),
             log_level: config.log_level.unwrap_or(DEFAULT_LEVEL),
+            #[cfg(feature = "web")]
+            web: config.web,
         };
         Ok((settings, config.global))
     }
@@ -136,6 +142,8 @@ impl Settings {
             ("version", self.version != new.version),
             ("threads", self.threads != new.threads),
             ("log_format", self.log_format != new.log_format),
+            #[cfg(feature = "web")]
+            ("web", self.web != new.web),
         ];
         parts.into_iter().filter(|(_name, differs)| *differs).map(|(name, _differs)| name).collect()
     }
@@ -171,8 +179,19 @@ impl Settings {
             let names: Vec<String> = self.notify.iter().map(|target| target.name.clone()).collect();
             line("notify", names.join(", "));
         }
+        #[cfg(feature = "web")]
+        line("web", web_text(&self.web));
         line("log", format!("{}, {}", self.log_format, self.log_level));
         text
+    }
+}
+
+/// The address of the web server, in words.
+#[cfg(feature = "web")]
+fn web_text(web: &WebConfig) -> String {
+    match web {
+        WebConfig::Disabled => "none".to_owned(),
+        WebConfig::Enabled(options) => format!("http://{}{}/", options.listen.socket(), options.base_path),
     }
 }
 

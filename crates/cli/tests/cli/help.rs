@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 37] = [
+const VERBS: [&str; 40] = [
+    "open",
+    "token",
+    "web",
     "man",
     "notify",
     "artifacts",

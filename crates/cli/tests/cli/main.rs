@@ -30,5 +30,6 @@ mod sqlite_restore;
 mod stopping;
 mod support;
 mod testing;
+mod web;
 mod workflows;
 mod writing;

@@ -94,3 +94,16 @@ fn a_registered_workflow_has_a_plan() {
     bench.windlass(&["plan", "nightly"]).code(0).says(&["nightly: 5 jobs"]);
     bench.windlass(&["plan", "nigthly"]).code(5).tells(&["nightly"]);
 }
+
+#[test]
+fn a_plan_shows_rules_and_failures_that_are_allowed_and_a_check_counts_triggers() {
+    let bench = Bench::new();
+    let file = "name = \"a\"\n[[triggers]]\nevent = \"push\"\n[jobs.a]\nrun = \"true\"\nallow_failure = true\n\
+                [jobs.b]\nneeds = \"a\"\nwhen = \"all_finished\"\nrun = \"true\"\n";
+    bench.write("a.toml", file);
+    bench.windlass(&["plan", "a.toml"]).code(0).says(&["may fail", "when all_finished"]);
+    let jobs = &bench.json(&["plan", "a.toml"])["jobs"];
+    assert_eq!((&jobs[0]["when"], &jobs[0]["allow_failure"]), (&json!("all_successful"), &json!(true)));
+    assert_eq!((&jobs[1]["when"], &jobs[1]["allow_failure"]), (&json!("all_finished"), &json!(false)));
+    bench.windlass(&["validate", "a.toml"]).code(0).says(&["2 jobs and 1 dependency, 1 trigger"]);
+}

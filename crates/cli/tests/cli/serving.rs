@@ -32,6 +32,7 @@ capabilities none
 version      0
 grace        30s
 retention    everything is kept
+web          http://127.0.0.1:9463/
 log          text, info
 ";
     assert_eq!(outcome.code(0).stdout, expected);
@@ -77,6 +78,7 @@ capabilities gpu
 version      7
 grace        2m
 retention    for 30d, at most 100 runs of each workflow; events for 3d
+web          http://127.0.0.1:9463/
 log          json, debug
 etc/flows/nightly.toml: valid, workflow `nightly`, no schedule
 ";

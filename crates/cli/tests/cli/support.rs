@@ -178,6 +178,11 @@ impl Running {
         bench.wait_for(part, || self.stderr.so_far().contains(part).then_some(()));
     }
 
+    /// What it told so far.
+    pub(crate) fn told(&self) -> String {
+        self.stderr.so_far()
+    }
+
     /// Waits for the end. A command that blocks fails the test.
     pub(crate) fn wait(mut self) -> Outcome {
         let began = Instant::now();

@@ -69,6 +69,12 @@ pub struct Upkeep<'s> {
     pub(in crate::store) store: &'s Store,
 }
 
+/// Who may use the web interface, and what was changed by whom. See [`Store::access`].
+#[derive(Clone, Copy)]
+pub struct Access<'s> {
+    pub(in crate::store) store: &'s Store,
+}
+
 /// Operations for workers: claiming jobs and finishing attempts. See [`Store::for_workers`].
 #[derive(Clone, Copy)]
 pub struct ForWorkers<'s> {
@@ -152,6 +158,12 @@ impl Store {
     #[must_use]
     pub fn upkeep(&self) -> Upkeep<'_> {
         Upkeep { store: self }
+    }
+
+    /// Who may use the web interface, and what was changed by whom.
+    #[must_use]
+    pub fn access(&self) -> Access<'_> {
+        Access { store: self }
     }
 
     /// Operations for workers: claiming jobs and finishing attempts.

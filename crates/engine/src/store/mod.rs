@@ -2,6 +2,7 @@
 //! conflict, and the caller gets it as an error.
 
 mod accepted;
+mod access;
 mod apply;
 mod artifacts;
 mod cancel;
@@ -44,6 +45,7 @@ use windlass_workflow::Workflow;
 use crate::files::RunFiles;
 
 pub use accepted::TimeRange;
+pub use access::{AuditEntry, Caller, Change, CredentialKind, NewToken, Role, Secret, Token, secret_hash};
 pub use apply::Applied;
 pub use artifacts::{Artifact, KeptArtifact};
 pub use cancel::{Cancellation, Urgency};
@@ -66,8 +68,8 @@ pub use for_scheduler::reconcile::Reconciled;
 pub use for_scheduler::rescue::{Rescued, StuckJob};
 pub(crate) use for_workers::OF_RUNS_IN_ACTIVE_QUEUES;
 pub use groups::{
-    Events, ForRestore, ForScheduler, ForWorkers, HasStore, Jobs, Logs, Notifications, Queues, Registrations,
-    Runs, Schedules, Upkeep, Variables, Workers,
+    Access, Events, ForRestore, ForScheduler, ForWorkers, HasStore, Jobs, Logs, Notifications, Queues,
+    Registrations, Runs, Schedules, Upkeep, Variables, Workers,
 };
 pub use health::{Health, OldPending};
 pub(crate) use jobs::JOB_COLUMNS;
@@ -138,13 +140,15 @@ pub struct Store {
     clock: Clock,
     random: Random,
     files: Option<RunFiles>,
+    /// Who makes the changes, if they are recorded.
+    change: Option<Arc<Change>>,
 }
 
 impl Store {
     /// Makes a store for an open database.
     #[must_use]
     pub fn new(database: Arc<dyn Database>, clock: Clock, random: Random) -> Store {
-        Store { database, clock, random, files: None }
+        Store { database, clock, random, files: None, change: None }
     }
 
     /// The same store with a folder for files of runs.
@@ -233,10 +237,17 @@ impl Store {
             Evidence::Rows(_) | Evidence::Reread(_) | Evidence::Repeat => None,
         };
         let recovery = recovery(evidence, token, &slot);
+        let change = self.change.clone();
+        let now_ms = self.clock.now_ms();
         self.database.write(
             name,
             Box::new(move |connection| {
+                let recorded = match &change {
+                    Some(change) => access::audit::insert(connection, change, name, now_ms)?,
+                    None => None,
+                };
                 let value = operation(connection)?;
+                access::audit::add_result(connection, recorded, &value)?;
                 token.map_or(Ok(()), |token| token.insert(connection))?;
                 *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
                 Ok(())

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use windlass_web::pages::assets::assets;
 use windlass_web::pages::run::{Panel, View};
 use windlass_web::pages::times::Times;
-use windlass_web::pages::{Reader, Rights};
+use windlass_web::pages::{Badges, Reader, Rights};
 
 /// Sunday 22 November 2026, 07:42:00 in Berlin.
 const NOW_MS: i64 = 1_795_329_720_000;
@@ -19,8 +19,13 @@ fn main() {
     let folder = PathBuf::from(std::env::args().nth(1).expect("the folder to write to"));
     std::fs::create_dir_all(folder.join("assets")).unwrap();
     let times = Times { zone: Times::zone("Europe/Berlin"), now_ms: NOW_MS };
-    let reader =
-        Reader { base: ".".to_owned(), times, rights: Rights::Admin, form_token: "token".to_owned() };
+    let reader = Reader {
+        base: ".".to_owned(),
+        times,
+        rights: Rights::Admin,
+        form_token: "token".to_owned(),
+        badges: Badges { paused_queues: 1 },
+    };
     for asset in [&assets().style, &assets().script, &assets().icon] {
         std::fs::write(folder.join("assets").join(&asset.name), asset.bytes).unwrap();
     }

@@ -241,7 +241,6 @@ pub(crate) fn data(now_ms: i64, view: View, panel: Panel) -> RunData {
             needs: vec!["join".to_owned()],
         }),
         attempts,
-        paused_queues: 1,
     }
 }
 

@@ -209,7 +209,6 @@ pub(crate) fn data(now_ms: i64) -> RunsData {
             },
         ],
         workflows: ["backup-db", "etl-orders", "sync-crm"].map(str::to_owned).to_vec(),
-        paused_queues: 1,
     }
 }
 
@@ -228,7 +227,6 @@ pub(crate) fn nothing(now_ms: i64) -> RunsData {
             .map(|part| HistogramPart { successful: exact, failed: exact, ..part })
             .collect(),
         notes: Vec::new(),
-        paused_queues: 0,
         ..data(now_ms)
     }
 }

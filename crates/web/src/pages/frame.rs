@@ -42,6 +42,8 @@ pub struct Reader {
     pub rights: Rights,
     /// The token that forms send back.
     pub form_token: String,
+    /// Numbers in the bar.
+    pub badges: Badges,
 }
 
 /// Numbers beside the names of the main parts.
@@ -79,7 +81,7 @@ pub struct Frame {
 impl Frame {
     /// The frame of a page for a reader.
     #[must_use]
-    pub fn new(reader: &Reader, section: Section, title: &str, badges: Badges) -> Frame {
+    pub fn new(reader: &Reader, section: Section, title: &str) -> Frame {
         Frame {
             base: reader.base.clone(),
             section,
@@ -90,7 +92,7 @@ impl Frame {
             now_ms: reader.times.now_ms,
             rights: reader.rights,
             form_token: reader.form_token.clone(),
-            badges,
+            badges: reader.badges,
         }
     }
 

@@ -3,12 +3,18 @@
 //! Nothing here knows the server or reads the database but the files named `read.rs`.
 
 pub mod assets;
+pub mod batch;
+pub mod choose;
 pub mod escape;
 pub mod frame;
 pub mod look;
+pub mod queues;
 pub mod run;
 pub mod runs;
+pub mod start;
+pub mod system;
 pub mod times;
 pub mod url;
+pub mod workflows;
 
 pub use frame::{Badges, Frame, Reader, Rights, Section};

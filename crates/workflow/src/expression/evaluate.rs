@@ -1,11 +1,13 @@
 //! Evaluates a bare expression.
 //!
-//! It differs from the evaluation of templates in three rules, all of which make mistakes visible: `and`, `or`, `not` and
-//! `if` need true or false, an order exists only between two numbers or two texts, and null is unequal to everything.
+//! It differs from the evaluation of templates in four rules. Three make mistakes visible: `and`, `or`, `not` and `if` need
+//! true or false, an order exists only between two numbers or two texts, and null is unequal to everything. The fourth: two
+//! texts that are times with offsets are compared as instants.
 //! Look-ups, arithmetic and filters are those of templates.
 
 use std::cmp::Ordering;
 
+use chrono::{DateTime, FixedOffset};
 use minijinja::Error;
 use minijinja::machinery::ast::{
     BinOpKind, CallArg, Compare, CompareOpKind, Expr, Filter, GetAttr, GetItem, IfExpr, List, Slice, Test,
@@ -250,16 +252,28 @@ fn compare(operator: CompareOpKind, left: &Value, right: &Value) -> Result<bool,
 }
 
 fn are_equal(left: &Value, right: &Value) -> bool {
-    !left.is_none() && left.kind() == right.kind() && left == right
+    let is_same = || match (instant(left), instant(right)) {
+        (Some(left), Some(right)) => left == right,
+        (_, _) => left == right,
+    };
+    !left.is_none() && left.kind() == right.kind() && is_same()
 }
 
-/// The order of two numbers or two texts. Null has no order.
+/// The instant of a text that is a time with its offset. Two such texts are compared by what they mean.
+fn instant(value: &Value) -> Option<DateTime<FixedOffset>> {
+    let text = value.as_str().filter(|text| text.len() >= "2026-01-31T12:00:00Z".len())?;
+    DateTime::parse_from_rfc3339(text).ok()
+}
+
+/// The order of two numbers, two instants or two texts. Null has no order.
 fn order(left: &Value, right: &Value) -> Result<Option<Ordering>, Failure> {
     match (left.kind(), right.kind()) {
         (ValueKind::None, _) | (_, ValueKind::None) => Ok(None),
-        (ValueKind::Number, ValueKind::Number) | (ValueKind::String, ValueKind::String) => {
-            Ok(Some(left.cmp(right)))
-        }
+        (ValueKind::Number, ValueKind::Number) => Ok(Some(left.cmp(right))),
+        (ValueKind::String, ValueKind::String) => Ok(Some(match (instant(left), instant(right)) {
+            (Some(left), Some(right)) => left.cmp(&right),
+            (_, _) => left.cmp(right),
+        })),
         (one, other) => fail(format!(
             "`<` and `>` compare two numbers or two texts, not {} with {}",
             kind_text(one),

@@ -31,4 +31,4 @@ pub use place::Place;
 pub use reads::{JobField, JobRead};
 pub(crate) use scope::{HasItems, HasWorkspace, Reader, Scope};
 pub(crate) use text::to_text;
-pub(crate) use types::{check_condition, check_list};
+pub(crate) use types::{check_arithmetic, check_condition, check_list};

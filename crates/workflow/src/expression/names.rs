@@ -60,7 +60,7 @@ pub(crate) fn check(
         return Err(refuse(message).help(help));
     }
     if site.place.roots(scope).all(|known| known != root) || !findings.accepts(place::support_of_root(root)) {
-        return Err(unknown_root(root, site, scope, &refuse, findings));
+        return Err(unknown_root(root, &lookup.range, site, scope, &refuse, findings));
     }
     match root.as_str() {
         "params" => match second {
@@ -111,6 +111,10 @@ fn run_field(
             Err(refuse(format!("`run.{name}` is not known here")).help(help))
         }
         Some(Segment::Name(name)) if name == WORKSPACE => Err(match scope.has_workspace {
+            HasWorkspace::Yes if place == Place::Workflow => refuse(
+                "`run.workspace` is not known here".to_owned(),
+            )
+            .help("the processes of all jobs have it as $WINDLASS_WORKSPACE; `env` of a job can name it too"),
             HasWorkspace::Yes => refuse("`run.workspace` is not known here".to_owned())
                 .help("`command`, `dir`, `env`, `stdin` and `http` of a job can name the workspace"),
             HasWorkspace::No => refuse("the runs of this workflow have no workspace".to_owned())
@@ -143,8 +147,27 @@ fn event_field(lookup: &Lookup, place: Place, refuse: &dyn Fn(String) -> Fault) 
     Err(refuse(format!("there is no `{}`", path_text(&lookup.path))).help(place.summary()))
 }
 
+/// The name that was meant, and the look-up as it must be written, if the unknown name at `start` follows a field and a dash:
+/// `item.node-version` is read as `item.node` minus `version`.
+fn name_with_dash(expression: &str, start: usize, roots: &[&str]) -> Option<(String, String)> {
+    let before = expression.get(..start)?.strip_suffix('-')?;
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let path_start = before.rfind(|c: char| !is_of_name(c) && c != '.').map_or(0, |at| at + 1);
+    let (path, first) = before.get(path_start..)?.rsplit_once('.')?;
+    let root = path.split('.').next()?;
+    if first.is_empty() || !roots.contains(&root) {
+        return None;
+    }
+    let rest = expression.get(start..)?;
+    let end = rest.find(|c: char| !is_of_name(c) && c != '-').unwrap_or(rest.len());
+    let name = format!("{first}-{}", rest[..end].trim_end_matches('-'));
+    let whole = format!("{path}['{name}']");
+    Some((name, whole))
+}
+
 fn unknown_root(
     root: &str,
+    range: &Range<usize>,
     site: &Site<'_>,
     scope: &Scope<'_>,
     refuse: &dyn Fn(String) -> Fault,
@@ -155,6 +178,10 @@ fn unknown_root(
         Form::Bare => format!("there is no `{root}`"),
     });
     let known: Vec<&str> = site.place.roots(scope).collect();
+    if let Some((name, whole)) = name_with_dash(site.expression, range.start, &known) {
+        let message = format!("the name `{name}` has a character that ends a name in expressions");
+        return refuse(message).help(format!("write {}", site.written(&whole)));
+    }
     if known.contains(&"params") && scope.params.iter().any(|param| param.name == root) {
         return fault.help(format!("did you mean {}?", site.written(&format!("params.{root}"))));
     }

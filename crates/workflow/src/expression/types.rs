@@ -27,13 +27,13 @@ enum Type {
 /// not known yet is accepted.
 pub(crate) fn check_condition(text: &str, scope: &Scope<'_>) -> Result<(), Fault> {
     let Ok(parsed) = parse_expr(text) else { return Ok(()) };
-    Types { text, scope }.check_truth(&parsed, "it")
+    Types { text, scope, truth: Truth::Boolean }.check_truth(&parsed, "it")
 }
 
 /// Checks that the expression gives a list. A type that is not known yet is accepted.
 pub(crate) fn check_list(text: &str, scope: &Scope<'_>) -> Result<(), Fault> {
     let Ok(parsed) = parse_expr(text) else { return Ok(()) };
-    let kind = match (Types { text, scope }).of(&parsed)? {
+    let kind = match (Types { text, scope, truth: Truth::Boolean }).of(&parsed)? {
         Type::List | Type::Unknown => return Ok(()),
         Type::Boolean => "true or false",
         Type::Number => "a number",
@@ -43,15 +43,34 @@ pub(crate) fn check_list(text: &str, scope: &Scope<'_>) -> Result<(), Fault> {
         .help("a list comes from a parameter of type \"list\", or from the output of a job"))
 }
 
+/// Checks that the operands of `-`, `/`, `//` and `%` in an expression of a template are no texts, lists or booleans.
+pub(crate) fn check_arithmetic(text: &str, scope: &Scope<'_>) -> Result<(), Fault> {
+    let Ok(parsed) = parse_expr(text) else { return Ok(()) };
+    Types { text, scope, truth: Truth::Any }.of(&parsed).map(|_| ())
+}
+
+/// What may stand for true and false.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Truth {
+    /// True and false.
+    Boolean,
+    /// Any value, as in templates.
+    Any,
+}
+
 struct Types<'c> {
     text: &'c str,
     scope: &'c Scope<'c>,
+    truth: Truth,
 }
 
 impl Types<'_> {
     /// Checks that a part gives true or false. `what` is the part, for the message.
     fn check_truth(&self, part: &Expr<'_>, what: &str) -> Result<(), Fault> {
         let found = self.of(part)?;
+        if self.truth == Truth::Any {
+            return Ok(());
+        }
         let (kind, operator) = match found {
             Type::Boolean | Type::Unknown => return Ok(()),
             Type::Number if self.path(part).last().is_some_and(|name| name == "exit_code") => {
@@ -136,15 +155,43 @@ impl Types<'_> {
                 let (left, right) = (self.of(left)?, self.of(right)?);
                 Ok(if left == right { left } else { Type::Unknown })
             }
-            BinOpKind::Sub | BinOpKind::Mul | BinOpKind::Div | BinOpKind::FloorDiv => Ok(Type::Number),
-            BinOpKind::Rem | BinOpKind::Pow => Ok(Type::Number),
+            BinOpKind::Sub => self.of_numbers("-", left, right),
+            BinOpKind::Div => self.of_numbers("/", left, right),
+            BinOpKind::FloorDiv => self.of_numbers("//", left, right),
+            BinOpKind::Rem => self.of_numbers("%", left, right),
+            BinOpKind::Mul | BinOpKind::Pow => Ok(Type::Number),
             BinOpKind::Concat => Ok(Type::Text),
         }
     }
 
+    /// The type of an operation with two numbers.
+    fn of_numbers(&self, sign: &str, left: &Expr<'_>, right: &Expr<'_>) -> Result<Type, Fault> {
+        self.check_number(sign, left)?;
+        self.check_number(sign, right)?;
+        Ok(Type::Number)
+    }
+
+    /// Checks that an operand may be a number.
+    fn check_number(&self, sign: &str, operand: &Expr<'_>) -> Result<(), Fault> {
+        let kind = match self.of(operand)? {
+            Type::Number | Type::Unknown => return Ok(()),
+            Type::Boolean => "true or false",
+            Type::Text => "text",
+            Type::List => "a list",
+        };
+        let range = self.range(operand);
+        let written = self.text.get(range.clone()).unwrap_or_default().trim().to_owned();
+        let fault = Fault::new(range, format!("`{sign}` needs two numbers, and `{written}` gives {kind}"));
+        Err(match kind {
+            "text" => fault.help("dates and times are texts; `| date(days=-1)` gives the day before, and a script computes the rest"),
+            _ => fault,
+        })
+    }
+
     /// Null is unequal to everything, so a comparison with the word `none` is always the same.
     fn check_not_null(&self, operand: &Expr<'_>) -> Result<(), Fault> {
-        if let Expr::Const(constant) = operand
+        if self.truth == Truth::Boolean
+            && let Expr::Const(constant) = operand
             && constant.value.is_none()
         {
             let fault = Fault::new(self.range(operand), "`none` is unequal to everything");

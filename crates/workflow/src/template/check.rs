@@ -61,7 +61,16 @@ fn check_template(
     for piece in pieces {
         let Piece::Expression(expression, range) = piece else { continue };
         match expression::lookups(expression) {
-            Ok(lookups) => check_names(&lookups, expression, range.start, text, scope, reads, findings),
+            Ok(lookups) => {
+                let before = findings.count();
+                check_names(&lookups, expression, range.start, text, scope, reads, findings);
+                // A name that does not exist has no type.
+                if findings.count() == before
+                    && let Err(fault) = expression::check_arithmetic(expression, scope)
+                {
+                    findings.push(finding(fault, text, scope, range.start));
+                }
+            }
             Err(fault) => findings.push(finding(fault, text, scope, range.start)),
         }
     }

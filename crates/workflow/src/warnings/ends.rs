@@ -12,7 +12,7 @@ pub(super) fn check(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
         check_any_failed(file, findings);
     }
     for job in &file.jobs {
-        check_condition(job, findings);
+        check_conditions(job, findings);
     }
 }
 
@@ -63,18 +63,38 @@ fn skips_after_failure(job: &Job) -> bool {
     }
 }
 
-/// Warns of a condition that reads nothing.
-fn check_condition(found: &JobInFile<'_, '_>, findings: &mut Findings) {
-    let (Some(condition), Some(entry)) = (&found.job.condition, found.key("if")) else { return };
-    if found.reads.iter().any(|read| read.key == "if") {
-        return;
-    }
-    let Ok(holds) = condition.holds(&json!({})) else { return };
-    let (message, help) = match holds {
-        true => ("the condition is always true", "remove `if`"),
-        false => {
-            ("the condition is never true, so the job never runs", "remove the job, or correct its `if`")
+/// Warns of conditions that read nothing.
+fn check_conditions(found: &JobInFile<'_, '_>, findings: &mut Findings) {
+    let job = found.job;
+    for (key, condition, is_true, is_false) in [
+        (
+            "if",
+            &job.condition,
+            ("the condition is always true", "remove `if`"),
+            ("the condition is never true, so the job never runs", "remove the job, or correct its `if`"),
+        ),
+        (
+            "success_if",
+            &job.success_if,
+            (
+                "every attempt counts as a success, whatever its exit code is",
+                "name the exit codes, as in exit_code in [0, 1], or write allow_failure = true",
+            ),
+            ("the condition is never true, so the job always fails", "remove `success_if`, or correct it"),
+        ),
+        (
+            "skip_if",
+            &job.skip_if,
+            ("the condition is always true, so the job never succeeds", "remove `skip_if`, or correct it"),
+            ("the condition is never true", "remove `skip_if`"),
+        ),
+    ] {
+        let (Some(condition), Some(entry)) = (condition, found.key(key)) else { continue };
+        if found.reads.iter().any(|read| read.key == key) {
+            continue;
         }
-    };
-    findings.push(Finding::new(entry.node.span.clone(), message).label("it reads nothing").help(help));
+        let Ok(holds) = condition.holds(&json!({})) else { continue };
+        let (message, help) = if holds { is_true } else { is_false };
+        findings.push(Finding::new(entry.node.span.clone(), message).label("it reads nothing").help(help));
+    }
 }

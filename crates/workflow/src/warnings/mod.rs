@@ -3,6 +3,7 @@
 //! A warning never stops a run. Each file of this folder has one sort. They read the tree of the file for the positions, and the
 //! model for everything else.
 
+mod artifacts;
 mod ends;
 mod outputs;
 mod reads;
@@ -36,6 +37,7 @@ pub fn warnings(source: &Source, workflow: &Workflow) -> Report {
             ends::check(workflow, &mut findings);
             spelling::check(workflow, &mut findings);
             variables::check(workflow, &mut findings);
+            artifacts::check(workflow, &mut findings);
         }
         // A file may include more than it uses.
         let own = |entry: &&Entry<'_>| !source.is_included(entry.key_span.start);

@@ -7,6 +7,7 @@ use super::{Budget, JobInFile, WorkflowInFile};
 use crate::expression::IfAbsent;
 use crate::graph::Graph;
 use crate::kinds::Action;
+use crate::kinds::shell::{OutputSource, Program, Shell};
 use crate::model::{Job, OnFull, RunHandler, When, Workflow};
 use crate::report::{Finding, Findings};
 
@@ -25,7 +26,9 @@ pub(super) fn check(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
             continue;
         }
         let reader_job = reader.and_then(|reader| index.get(reader.job.name.as_str()).copied());
-        if let Some(reason) = why_missing(read_job, reader_job, &mut certainty) {
+        if nothing_writes_it(source) {
+            findings.push(unwritten(source, read));
+        } else if let Some(reason) = why_missing(read_job, reader_job, &mut certainty) {
             findings.push(finding(reader, source, read, &reason));
         }
     }
@@ -37,6 +40,28 @@ fn output_of(read: &TextRead) -> Option<&str> {
         [jobs, name, output, ..] if jobs == "jobs" && output == "output" => Some(name),
         _ => None,
     }
+}
+
+/// Whether the script of the job prints something and writes no output, so that its author may have forgotten `output`. Programs
+/// of its own may write to the file of the output.
+fn nothing_writes_it(source: &Job) -> bool {
+    let Action::Shell(Shell { program: Program::Script { text, .. }, output: OutputSource::File, .. }) =
+        &source.action
+    else {
+        return false;
+    };
+    let prints =
+        |line: &str| line.split_whitespace().next().is_some_and(|word| ["echo", "printf"].contains(&word));
+    source.for_each.is_none() && !text.contains("WINDLASS_OUTPUT") && text.lines().all(prints)
+}
+
+fn unwritten(source: &Job, read: &TextRead) -> Finding {
+    Finding::new(read.span.clone(), format!("job `{}` has no output", source.name))
+        .label("its script prints something, and writes nothing to the file of the output")
+        .help(format!(
+            "add output = \"text\" to `{}`, or write to \"$WINDLASS_OUTPUT\" in its script",
+            source.name
+        ))
 }
 
 /// Whether the `if` of the reader looks at the job in another way, so that its author thought of how it ends.

@@ -33,7 +33,7 @@ pub(super) fn params(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
             | Action::Call(_) => None,
         })
         .collect();
-    if programs.iter().any(|program| texts(program).any(starts_another_file)) {
+    if programs.iter().any(|program| starts_a_file(program)) {
         return;
     }
     for param in params {
@@ -63,18 +63,75 @@ fn texts(program: &Program) -> Box<dyn Iterator<Item = &str> + '_> {
     }
 }
 
-/// Whether a text starts a file besides programs of the system: `./load`, `bin/load`, `python3 load.py`.
-fn starts_another_file(text: &str) -> bool {
-    const OF_THE_SYSTEM: [&str; 5] = ["/dev/", "/bin/", "/usr/bin/", "/tmp/", "/proc/"];
-    text.split(|c: char| {
-        c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '"' | '\'' | '<' | '>')
+/// Whether the program of a job, or a program that its script calls, is a file besides those of the system.
+fn starts_a_file(program: &Program) -> bool {
+    match program {
+        Program::Script { text, shell } => {
+            starts_another_file(text) || shell.first().is_some_and(|program| is_own_path(program))
+        }
+        Program::Command(words) => {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            is_call_of_a_file(&words)
+                || words.iter().any(|word| word.contains(char::is_whitespace) && starts_another_file(word))
+        }
+    }
+}
+
+/// Whether a script starts a file besides programs of the system: `./load`, `bin/load`, `python3 load.py`. A path that is only
+/// an argument, as in `cat data/in.csv`, is none.
+fn starts_another_file(script: &str) -> bool {
+    let calls = script.split([';', '&', '|', '(', ')', '{', '}', '`', '\n']);
+    calls.into_iter().any(|call| {
+        let words: Vec<&str> = call.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
+        is_call_of_a_file(&words)
     })
-    .any(|word| {
-        let is_path = word.contains('/') && !word.contains("://");
+}
+
+/// Words before the name of a program: those of the shell, and programs that start another one.
+const BEFORE_A_PROGRAM: [&str; 17] = [
+    "if", "then", "else", "elif", "while", "until", "do", "!", "exec", "time", "env", "sudo", "nice",
+    "nohup", "timeout", "xargs", "command",
+];
+/// Programs that read a file as their script.
+const INTERPRETERS: [&str; 15] = [
+    ".", "source", "sh", "bash", "dash", "zsh", "ksh", "python", "python3", "ruby", "perl", "node", "php",
+    "java", "make",
+];
+
+/// Whether the words of one call start a file of the author.
+fn is_call_of_a_file(words: &[&str]) -> bool {
+    let is_before = |word: &&&str| {
+        BEFORE_A_PROGRAM.contains(word) || word.starts_with('-') || is_assignment(word) || is_number(word)
+    };
+    let mut words = words.iter().skip_while(is_before);
+    let Some(program) = words.next() else { return false };
+    let has_ending = |word: &str| {
         let lower = word.to_ascii_lowercase();
-        (is_path && !OF_THE_SYSTEM.iter().any(|known| word.starts_with(known)))
-            || SCRIPT_ENDINGS.iter().any(|ending| lower.ends_with(ending))
-    })
+        SCRIPT_ENDINGS.iter().any(|ending| lower.ends_with(ending))
+    };
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let mut rest = words;
+    is_own_path(program)
+        || has_ending(program)
+        || rest.any(|word| has_ending(word) || (INTERPRETERS.contains(&name) && is_own_path(word)))
+}
+
+/// Whether a word is a path outside of the folders of the system.
+fn is_own_path(word: &str) -> bool {
+    const OF_THE_SYSTEM: [&str; 5] = ["/dev/", "/bin/", "/usr/bin/", "/tmp/", "/proc/"];
+    let is_path = word.contains('/') && !word.contains("://");
+    is_path && !OF_THE_SYSTEM.iter().any(|known| word.starts_with(known))
+}
+
+/// Whether a word sets a variable for the program after it.
+fn is_assignment(word: &str) -> bool {
+    let name = word.split_once('=').map(|(name, _value)| name);
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+/// Whether a word is an argument of a program before another one, as in `timeout 5m ./load`.
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit()) && word.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
 /// Warns of secrets that no job of the file uses.
@@ -134,14 +191,32 @@ mod tests {
 
     #[test]
     fn scripts_of_their_own_are_recognized() {
-        for text in
-            ["./load.sh", "python3 etl.py --all", "bin/load", "\"$DIR/load\"", "node a.mjs", "cd x && ./y"]
-        {
+        for text in [
+            "./load.sh",
+            "python3 etl.py --all",
+            "bin/load",
+            "\"$DIR/load\"",
+            "node a.mjs",
+            "cd x && ./y",
+            "timeout 5m ./load",
+            "A=b bash bin/load",
+            "if ./check; then echo; fi",
+            "echo $(./load)",
+            "find . | xargs ./load",
+        ] {
             assert!(starts_another_file(text), "{text}");
         }
-        for text in
-            ["echo 1 > /dev/null", "curl https://example.com/x", "/usr/bin/env true", "test -n \"$A\""]
-        {
+        for text in [
+            "echo 1 > /dev/null",
+            "curl https://example.com/x",
+            "/usr/bin/env true",
+            "test -n \"$A\"",
+            "cat data/in.csv",
+            "grep x logs/today | wc -l",
+            "cp a/b c/d",
+            "wc -l < data/in",
+            "echo a/b",
+        ] {
             assert!(!starts_another_file(text), "{text}");
         }
     }

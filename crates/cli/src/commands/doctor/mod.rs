@@ -40,15 +40,22 @@ const DAY_MS: i64 = 86_400_000;
 /// Makes all checks.
 pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), Failure> {
     let database = Database::existing_without_rescue(global)?;
+    let report = report(global, &database)?;
+    Output { format: global.output }.object(&report, text)?;
+    if report.ok { Ok(()) } else { Err(Failure::ProblemsFound) }
+}
+
+/// Makes all checks, also for the web server.
+pub(crate) fn report(global: &GlobalOptions, database: &Database) -> Result<DoctorView, Failure> {
     let mut health = database.ask(|store| store.upkeep().health())?;
     let gone = database.ask(gone_workers)?;
     findings::leave_out_gone_workers(&mut health, &gone);
     let now_ms = time::now_ms();
-    let stuck = stuck_jobs(global, &database, &health.old_pending, now_ms)?;
+    let stuck = stuck_jobs(global, database, &health.old_pending, now_ms)?;
     let mut findings = vec![
         findings::version(&health),
         findings::durability(global.durability()),
-        writes(&database)?,
+        writes(database)?,
         findings::clock(&health, now_ms, matches!(database.address(), DatabaseAddress::File(_))),
         findings::workers(&health, |verb| global.hint(verb)),
         findings::waiting(&health, &stuck, |verb| global.hint(verb)),
@@ -71,9 +78,7 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), 
         global.hint(verb)
     }));
     let ok = findings.iter().all(|finding| finding.state != Severity::Problem);
-    let report = DoctorView { ok, findings };
-    Output { format: global.output }.object(&report, text)?;
-    if ok { Ok(()) } else { Err(Failure::ProblemsFound) }
+    Ok(DoctorView { ok, findings })
 }
 
 /// Whether the database accepts writes. A lost connection is an error and not a finding.

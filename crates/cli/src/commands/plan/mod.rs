@@ -110,6 +110,8 @@ fn job_view(workflow: &Workflow, planned: &PlannedJob) -> PlannedJobView {
         kind: job.action.kind(),
         needs: job.needs.iter().map(|needed| workflow.jobs[*needed].name.clone()).collect(),
         handler: job.handler.map(RunHandler::key),
+        when: job.when.name(),
+        allow_failure: job.allow_failure,
         forecast,
         reason,
         items,

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use windlass_views::{PlanView, PlannedJobView, PlannedSecretView};
+use windlass_workflow::When;
 
 use super::times::median;
 use crate::text::style::{DIM, RED, YELLOW, headline, paint, printable};
@@ -93,7 +94,9 @@ fn note(job: &PlannedJobView) -> String {
         "undecided" => Some(format!("if {reason}")),
         _runs => None,
     };
-    [handler, forecast].into_iter().flatten().collect::<Vec<String>>().join("  ")
+    let rule = (job.when != When::default().name()).then(|| format!("when {}", job.when));
+    let failure = job.allow_failure.then(|| "may fail".to_owned());
+    [handler, rule, forecast, failure].into_iter().flatten().collect::<Vec<String>>().join("  ")
 }
 
 fn past(view: &PlanView) -> Option<String> {

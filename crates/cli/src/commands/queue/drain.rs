@@ -37,7 +37,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &DrainArgs) -> Result<(), Fa
     let mut stops = StopRequests::listen(listener.clone())?;
     database.store().watch();
     let was_paused = super::read(&database, &args.queue)?.is_some_and(|queue| queue.paused_at.is_some());
-    database.ask(|store| store.queues().pause(&args.queue))?;
+    database.change(&format!("queue {}", args.queue), |store| store.queues().pause(&args.queue))?;
     let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
     let mut reported = None;
     loop {

@@ -73,7 +73,8 @@ pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Fa
         let database = Database::existing_or_new(global)?;
         super::note_a_new_name(&database, &args.queue)?;
         before = super::read(&database, &args.queue)?.map(|queue| rules_of(&queue));
-        database.ask(|store| store.queues().limit(&args.queue, limits))?;
+        database
+            .change(&format!("queue {}", args.queue), |store| store.queues().limit(&args.queue, limits))?;
         database
     };
     let Some(queue) = super::read(&database, &args.queue)? else {

@@ -22,7 +22,8 @@ Examples:
 
 pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let has_ended = database.ask(|store| store.queues().resume(&args.queue))?;
+    let has_ended =
+        database.change(&format!("queue {}", args.queue), |store| store.queues().resume(&args.queue))?;
     stderr::note(&match has_ended {
         true => format!("the queue `{}` is no longer paused", args.queue),
         false => format!("the queue `{}` was not paused", args.queue),

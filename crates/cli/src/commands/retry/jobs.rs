@@ -108,7 +108,7 @@ pub(super) fn retry_all(global: &GlobalOptions, args: &DeadLetterArgs) -> Result
 fn retry_batches(database: &Database, which: &DeadLetters) -> Result<i64, Failure> {
     let (mut retried, mut next) = (0, Some(DeadLetterCursor::default()));
     while let Some(after) = next {
-        let batch = database.ask(|store| store.jobs().retry_next(which, after))?;
+        let batch = database.change("jobs without a run", |store| store.jobs().retry_next(which, after))?;
         retried += batch.jobs;
         next = batch.next;
     }
@@ -149,7 +149,7 @@ pub(super) fn retry_one(global: &GlobalOptions, database: &Database, job: &Job) 
             ),
         });
     }
-    match database.ask(|store| store.jobs().retry(job.id)) {
+    match database.change(&format!("job {}", job.id), |store| store.jobs().retry(job.id)) {
         Err(Failure::Conflict { message, .. }) => {
             let why = global.hint(&format!("why j{}", job.id));
             return Err(Failure::Conflict { message, help: format!("`{why}` explains its state") });

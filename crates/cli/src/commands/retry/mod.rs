@@ -140,13 +140,16 @@ fn reset(global: &GlobalOptions, database: &Database, run: &Run, args: &RetryArg
     let answer = match candidate {
         Some(candidate) => {
             let (title, next) = candidate.into_next();
-            database.ask(|store| store.runs().retry_with(run.id, selection, next)).map(|continued| {
-                stderr::note(&next::continued_note(&title, run, &continued));
-                continued.jobs
-            })
+            database
+                .change(&format!("run {}", run.id), |store| store.runs().retry_with(run.id, selection, next))
+                .map(|continued| {
+                    stderr::note(&next::continued_note(&title, run, &continued));
+                    continued.jobs
+                })
         }
         None => {
-            let jobs = database.ask(|store| store.runs().retry(run.id, selection));
+            let jobs =
+                database.change(&format!("run {}", run.id), |store| store.runs().retry(run.id, selection));
             if let (Ok(_), Some(note)) = (&jobs, next::change_note(database, run)?) {
                 stderr::note(&note);
             }

@@ -41,7 +41,7 @@ pub(super) struct AddArgs {
     cron: Option<String>,
 
     /// A fixed interval instead of a cron expression, for example 90s
-    #[arg(long, value_name = "DURATION", group = "rule", value_parser = parse_duration)]
+    #[arg(long, value_name = "EVERY", group = "rule", value_parser = parse_duration)]
     every: Option<Duration>,
 
     /// One instant instead of a cron expression, for example 2026-11-21T02:30
@@ -110,7 +110,9 @@ pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Fail
     };
     definition.params = params(args, &workflow, &definition)?;
     refuse_a_taken_name(&database, global, names)?;
-    let schedule = database.ask(|store| store.schedules().add(&names.workflow, definition))?;
+    let schedule = database.change(&format!("schedule {}/{}", names.workflow, names.name), |store| {
+        store.schedules().add(&names.workflow, definition)
+    })?;
     let key = schedule.key();
     stderr::note(&format!(
         "schedule {key} is added; `{}` removes it",

@@ -69,7 +69,8 @@ pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(),
         ));
     }
     let backfill = Backfill { schedule_id: schedule.id, from_ms, to_ms, at_once: args.at_once };
-    let result = database.ask(|store| match args.dry_run {
+    let subject = format!("schedule {}", schedule.key());
+    let result = database.change(&subject, |store| match args.dry_run {
         true => store.schedules().preview_backfill(backfill),
         false => store.schedules().backfill(backfill),
     })?;

@@ -33,7 +33,8 @@ pub(super) fn execute(global: &GlobalOptions, args: &FireArgs) -> Result<(), Fai
     let database = Database::existing(global)?;
     let schedule = find_schedule(&database, &args.name)?;
     find::workflow(&database, &schedule.workflow)?;
-    let submitted = database.ask(|store| store.schedules().fire(schedule.id))?;
+    let submitted = database
+        .change(&format!("schedule {}", schedule.key()), |store| store.schedules().fire(schedule.id))?;
     let run_id = submitted.run_id;
     if global.output == OutputFormat::Text {
         let start = format!("start a worker with `{}`", global.hint("worker"));

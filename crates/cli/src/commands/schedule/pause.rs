@@ -31,7 +31,8 @@ pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Fa
     let schedule = find_schedule(&database, &args.name)?;
     let key = schedule.key();
     let resume = global.hint(&format!("schedule resume {}", quoted(&key)));
-    let changed = database.ask(|store| store.schedules().pause(schedule.id))?;
+    let changed = database
+        .change(&format!("schedule {}", schedule.key()), |store| store.schedules().pause(schedule.id))?;
     stderr::note(&match changed {
         true => format!("schedule {key} is paused; `{resume}` ends the pause"),
         false => format!("schedule {key} was already paused; `{resume}` ends the pause"),

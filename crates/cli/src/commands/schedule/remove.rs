@@ -44,7 +44,8 @@ pub(super) fn execute(global: &GlobalOptions, args: &RemoveArgs) -> Result<(), F
             ));
         }
     }
-    database.ask(|store| store.schedules().remove(schedule.id))?;
+    database
+        .change(&format!("schedule {}", schedule.key()), |store| store.schedules().remove(schedule.id))?;
     stderr::note(&format!("schedule {key} is removed; its runs are kept"));
     let view = ChangedSchedule { schedule: ScheduleView::new(&schedule), changed: true };
     Output { format: global.output }.object(&view, |_| String::new())

@@ -30,7 +30,8 @@ pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), F
     let database = Database::existing(global)?;
     let schedule = find_schedule(&database, &args.name)?;
     let key = schedule.key();
-    let changed = database.ask(|store| store.schedules().resume(schedule.id))?;
+    let changed = database
+        .change(&format!("schedule {}", schedule.key()), |store| store.schedules().resume(schedule.id))?;
     if !changed {
         stderr::note(&format!("schedule {key} was not paused"));
     }

@@ -10,10 +10,10 @@ use windlass_views::{
     AppliedView, ArtifactView, BackfillView, BackupView, CancelledJob, CancelledRun, ChangedQueue,
     ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DeletedJob, DeletedVariable,
     DoctorView, EnqueuedView, ErrorView, FormattedFile, ImportView, InspectedJob, InspectedRun,
-    InspectedSchedule, JobView, LogView, MigratedView, NotifyView, OccurrenceView, PlanView, PrunedView,
-    QueueView, RegistrationView, RestoredView, RetriedJobs, RetriedRun, RunView, ScheduleView, SignalView,
-    StatsView, SubmittedView, TestedCase, TriedTarget, VacuumedView, ValidatedFile, VariableView,
-    VersionView, WhyRunView, WhyView, WrittenFile, make_exact, schema_generator,
+    InspectedSchedule, JobView, LogView, MigratedView, NewTokenView, NotifyView, OccurrenceView, OpenedView,
+    PlanView, PrunedView, QueueView, RegistrationView, RestoredView, RetriedJobs, RetriedRun, RunView,
+    ScheduleView, SignalView, StatsView, SubmittedView, TestedCase, TokenView, TriedTarget, VacuumedView,
+    ValidatedFile, VariableView, VersionView, WhyRunView, WhyView, WrittenFile, make_exact, schema_generator,
 };
 
 /// The verbs that print no JSON, and what they print.
@@ -21,6 +21,8 @@ use windlass_views::{
 const NO_JSON: &[(&str, &str)] = &[
     ("serve", "a log"),
     ("worker", "a log"),
+    #[cfg(feature = "web")]
+    ("web", "a log"),
     ("graph", "a drawing"),
     ("schema", "a schema"),
     ("completions", "a script"),
@@ -74,6 +76,7 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("jobs", vec![list::<JobView>()]),
         ("logs", vec![list::<LogView>()]),
         ("notify", vec![object::<NotifyView>(), list::<TriedTarget>()]),
+        ("open", vec![object::<OpenedView>()]),
         ("plan", vec![object::<PlanView>()]),
         ("queue", vec![list::<QueueView>()]),
         ("queue drain", vec![object::<ChangedQueue>()]),
@@ -109,6 +112,10 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("stats", vec![object::<StatsView>()]),
         ("submit", vec![object::<SubmittedView>()]),
         ("test", vec![list::<TestedCase>()]),
+        ("token", vec![list::<TokenView>()]),
+        ("token add", vec![object::<NewTokenView>()]),
+        ("token list", vec![list::<TokenView>()]),
+        ("token revoke", vec![object::<TokenView>()]),
         ("validate", vec![list::<ValidatedFile>()]),
         ("variable", vec![list::<VariableView>()]),
         ("variable delete", vec![object::<DeletedVariable>()]),

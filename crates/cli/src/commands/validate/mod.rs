@@ -193,6 +193,10 @@ fn success(title: &str, workflow: &Workflow) -> String {
         0 => String::new(),
         schedules => format!(", {}", counted(schedules, "schedule", "schedules")),
     };
+    let triggers = match workflow.triggers.len() as i64 {
+        0 => String::new(),
+        triggers => format!(", {}", counted(triggers, "trigger", "triggers")),
+    };
     let handlers = match handlers as i64 {
         0 => String::new(),
         handlers => format!(", {}", counted(handlers, "handler", "handlers")),
@@ -202,7 +206,7 @@ fn success(title: &str, workflow: &Workflow) -> String {
         called => format!(", {}", counted(called, "called workflow", "called workflows")),
     };
     format!(
-        "{title}: {ok}, workflow `{}` with {} and {}{handlers}{called}{schedules}",
+        "{title}: {ok}, workflow `{}` with {} and {}{handlers}{called}{schedules}{triggers}",
         workflow.name,
         counted(jobs as i64, "job", "jobs"),
         counted(edges as i64, "dependency", "dependencies"),

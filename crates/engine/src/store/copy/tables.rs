@@ -126,6 +126,12 @@ pub(super) const COPIED_TABLES: &[Table] = &[
         job_id integer, attempt integer, line integer, at integer, stream text, text text),
     table!("artifacts", 2: "(job_id, path) > ($1, CAST($2 AS TEXT))", "job_id, path", job_id integer,
         path text, hash text, bytes integer),
+    table!("tokens", 1: "id > $1", "id", id integer, name text, hash text, role text, created_at integer,
+        expires_at integer, revoked_at integer),
+    table!("sessions", 1: "id > $1", "id", id integer, hash text, kind text, name text, role text, token_id integer,
+        created_at integer, expires_at integer),
+    table!("audit", 1: "id > $1", "id", id integer, at integer, caller text, address text, action text, subject text,
+        result text),
 ];
 
 impl Table {

@@ -67,15 +67,15 @@ impl Axis {
         let busy_ms = (until_ms - from_ms - idle_ms).max(1);
         let least = FOLDED_MIN_MS.max((busy_ms as f64 * FOLDED_MIN_PART) as i64);
         idle.retain(|(from, until)| until - from > least);
-        Axis::of_folds(from_ms, until_ms, &idle)
+        Axis::of_folds(from_ms, until_ms, &idle, (busy_ms / 10).clamp(200, 2_000))
     }
 
-    fn of_folds(from_ms: i64, until_ms: i64, folds: &[(i64, i64)]) -> Axis {
-        // A little of a folded time stays in sight on both sides.
+    /// `margin_ms` of a folded time stay in sight on both sides.
+    fn of_folds(from_ms: i64, until_ms: i64, folds: &[(i64, i64)], margin_ms: i64) -> Axis {
         let margin = |(from, until): (i64, i64)| {
             let margin = (until - from) / 50;
-            let before = if from == from_ms { 0 } else { margin.min(2_000) };
-            (from + before, until - if until == until_ms { 0 } else { margin.min(2_000) })
+            let before = if from == from_ms { 0 } else { margin.min(margin_ms) };
+            (from + before, until - if until == until_ms { 0 } else { margin.min(margin_ms) })
         };
         let folds: Vec<(i64, i64)> = folds.iter().copied().map(margin).collect();
         let folded_ms: i64 = folds.iter().map(|(from, until)| until - from).sum();

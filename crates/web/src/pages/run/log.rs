@@ -8,7 +8,7 @@ use crate::pages::times::Times;
 /// So many lines are written into the page; the script and links show others.
 pub const LINES_OF_WINDOW: i64 = 400;
 /// So many lines before the first error are shown with it.
-pub const LINES_BEFORE_ERROR: i64 = 60;
+pub const LINES_BEFORE_ERROR: i64 = 12;
 /// Lines below the first error that belong to it at most, for their mark.
 const ERROR_LINES_MAX: i64 = 40;
 

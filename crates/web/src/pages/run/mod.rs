@@ -20,7 +20,7 @@ pub use job::JobData;
 pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData};
 pub use query::{JobState, Panel, RunQuery, View};
 
-use super::frame::{Badges, Frame, Reader, Section};
+use super::frame::{Frame, Reader, Section};
 use super::look::Look;
 use super::runs::{look_of, params_in_a_line, took_ms};
 use super::times::{Stamp, Times, duration, grouped};
@@ -60,8 +60,6 @@ pub struct RunData {
     pub failure: Option<FailureData>,
     /// The job below the picture.
     pub job: Option<JobData>,
-    /// Queues that are paused.
-    pub paused_queues: usize,
 }
 
 /// The error of a run, and how it was in other runs.
@@ -178,7 +176,7 @@ impl RunPage<'_> {
 pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
     let (run, times) = (&data.run, &reader.times);
     let title = format!("{} #{}", run.workflow, run.id);
-    let frame = Frame::new(reader, Section::Runs, &title, Badges { paused_queues: data.paused_queues });
+    let frame = Frame::new(reader, Section::Runs, &title);
     let current = data.job.as_ref().map(|job| job.job.id);
     let is_over = run.status.is_terminal();
     RunPage {
@@ -238,7 +236,15 @@ fn started_by(run: &Run, schedule: Option<&str>) -> String {
 }
 
 fn failure_box(failure: &FailureData, data: &RunData, reader: &Reader) -> FailureBox {
+    let text = failure.first_error.as_ref().map_or_else(String::new, |(_, text)| {
+        super::escape::without_terminal_sequences(text).trim().to_owned()
+    });
     let error = failure.job.error.as_deref().map_or("", first_line);
+    // The error of a job may end with a line of its output, which stands below.
+    let error = match text.is_empty() {
+        true => error,
+        false => error.find(&text).map_or(error, |at| error[..at].trim_end().trim_end_matches(':')),
+    };
     let tries = match failure.job.failures {
         0 | 1 => String::new(),
         count => format!(" after {count} attempts"),
@@ -264,10 +270,11 @@ fn failure_box(failure: &FailureData, data: &RunData, reader: &Reader) -> Failur
     });
     let query = RunQuery { panel: Panel::Log, ..data.query.of_job(failure.job.id) };
     FailureBox {
-        title: format!("{} failed{tries}: {error}", failure.job.name),
-        text: failure.first_error.as_ref().map_or_else(String::new, |(_, text)| {
-            super::escape::without_terminal_sequences(text).trim().to_owned()
-        }),
+        title: match error.is_empty() {
+            true => format!("{} failed{tries}", failure.job.name),
+            false => format!("{} failed{tries}: {error}", failure.job.name),
+        },
+        text,
         others,
         last_successful: failure.last_successful.map(|(id, at)| (id, reader.times.minute(at))),
         first_error: failure.first_error.as_ref().map(|(line, _)| {

@@ -67,7 +67,6 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
             Some(id) => job(store, &run, id, &query, sentence)?,
             None => None,
         },
-        paused_queues: store.queues().paused()?.len(),
         jobs: found.rows,
         matching: found.matching,
         query,

@@ -145,12 +145,15 @@ impl Timeline {
 
 fn ticks(axis: &Axis, from_ms: i64, times: &Times) -> Vec<TickText> {
     let has_folds = !axis.folds().is_empty();
-    axis.ticks()
+    let ticks = axis.ticks();
+    let is_short = ticks.windows(2).any(|pair| pair[1].at_ms - pair[0].at_ms < 60_000);
+    ticks
         .into_iter()
         .map(|tick| TickText {
             x: percent(tick.at),
             text: match (tick.at_ms == from_ms, has_folds) {
                 (true, _) => times.second(tick.at_ms),
+                (false, true) if is_short => times.second(tick.at_ms),
                 (false, true) => times.minute(tick.at_ms),
                 (false, false) => format!("+{}", short(tick.at_ms - from_ms)),
             },

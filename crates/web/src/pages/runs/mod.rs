@@ -13,9 +13,9 @@ use windlass_engine::RunStatus;
 use windlass_engine::store::{Count, Failures, FocusedJob, HistogramPart, JobCounts, Page, Run};
 
 pub use filter::{Filter, Since, Tab, Trigger};
-pub(super) use row::{look_of, params_in_a_line, took_ms};
+pub(super) use row::{look_of, params_in_a_line, took_ms, value_as_text};
 
-use super::frame::{Badges, Frame, Reader, Section};
+use super::frame::{Frame, Reader, Section};
 use super::look::{CANCELLED, FAILED, Look, RUNNING, SUCCESSFUL, WAITING};
 use failures::FailuresCard;
 use histogram::HistogramCard;
@@ -51,8 +51,6 @@ pub struct RunsData {
     pub notes: Vec<Note>,
     /// The names of registered workflows.
     pub workflows: Vec<String>,
-    /// Queues that are paused.
-    pub paused_queues: usize,
 }
 
 /// Since when failures are shown.
@@ -106,7 +104,7 @@ struct RunsPage<'d> {
 /// # Errors
 /// As of the template engine, which writes into memory.
 pub fn page(data: &RunsData, reader: &Reader) -> askama::Result<String> {
-    let frame = Frame::new(reader, Section::Runs, "Runs", Badges { paused_queues: data.paused_queues });
+    let frame = Frame::new(reader, Section::Runs, "Runs");
     let href = |filter: &Filter| format!("{}/runs{}", reader.base, filter.query());
     let older = data.runs.next.map(|before| href(&Filter { before: Some(before), ..data.filter.clone() }));
     let newest = data.filter.before.map(|_| href(&Filter { before: None, ..data.filter.clone() }));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::store::{Page, Run};
+use windlass_engine::store::{Page, Run, RunFilter};
 use windlass_engine::{Result, RunStatus, Store};
 
 use super::{Filter, Note, RunsData, Visited};
@@ -53,7 +53,6 @@ pub fn read(store: &Store, filter: Filter, visit: LastVisit, times: &Times) -> R
         histogram: store.runs().histogram(now_ms - DAY_MS, now_ms, PARTS)?,
         notes: notes(store, times, &paused)?,
         workflows: names_of_workflows(store, &filter, &workflows)?,
-        paused_queues: paused.len(),
         runs,
         filter,
     })
@@ -111,4 +110,36 @@ fn notes(store: &Store, times: &Times, paused: &[String]) -> Result<Vec<Note>> {
         });
     }
     Ok(notes)
+}
+
+/// The path of what a text names: a run by its number or key, a job by `j` and its number, a workflow; otherwise the list of
+/// runs with this key, which says that there is none.
+///
+/// # Errors
+/// Returns the database's error.
+pub fn find(store: &Store, text: &str) -> Result<String> {
+    let number = |text: &str| text.parse::<i64>().ok();
+    if let Some(id) = number(text.trim_start_matches('#'))
+        && store.runs().find(id)?.is_some()
+    {
+        return Ok(format!("/runs/{id}"));
+    }
+    if let Some(id) = text.strip_prefix('j').and_then(number)
+        && let Ok(job) = store.jobs().get(id)
+        && let Some(run_id) = job.run_id
+    {
+        return Ok(format!("/runs/{run_id}?job={id}"));
+    }
+    if store.registrations().get(text)?.is_some() {
+        return Ok(format!("/workflows/{}", crate::pages::url::encode(text)));
+    }
+    let filter = RunFilter { run_key: Some(text.to_owned()), ..RunFilter::newest(1) };
+    if let Some(run) = store.runs().list(&filter)?.rows.first() {
+        return Ok(format!("/runs/{}", run.id));
+    }
+    let of_workflow = RunFilter { workflow: Some(text.to_owned()), ..RunFilter::newest(1) };
+    Ok(match store.runs().list(&of_workflow)?.rows.is_empty() {
+        false => format!("/workflows/{}", crate::pages::url::encode(text)),
+        true => format!("/runs?key={}", crate::pages::url::encode(text)),
+    })
 }

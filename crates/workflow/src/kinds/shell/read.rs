@@ -237,8 +237,31 @@ fn read_shell(entry: &Entry<'_>, findings: &mut Findings) -> Option<Vec<String>>
         findings.push(finding.help("remove `shell` to use the default shell"));
         return None;
     }
+    let program = words[0].rsplit('/').next().unwrap_or_default();
+    if let Some((_, option)) = WITHOUT_C.iter().find(|(name, _)| *name == program) {
+        let message = format!("`{program}` reads no script after `-c`, and that is where `shell` puts it");
+        let help = format!(
+            "write command = [\"{program}\", \"{option}\", \"…\"] in place of `run` and `shell`, or command = \
+             [\"{program}\", \"FILE\"]"
+        );
+        findings.push(Finding::new(entry.node.span.clone(), message).help(help));
+        return None;
+    }
     Some(words)
 }
+
+/// Programs to which `-c` means something else, with the option after which they read a script.
+const WITHOUT_C: [(&str, &str); 9] = [
+    ("node", "-e"),
+    ("nodejs", "-e"),
+    ("bun", "-e"),
+    ("deno", "eval"),
+    ("ruby", "-e"),
+    ("perl", "-e"),
+    ("lua", "-e"),
+    ("php", "-r"),
+    ("Rscript", "-e"),
+];
 
 fn split_shell(text: &str, entry: &Entry<'_>, findings: &mut Findings) -> Option<Vec<String>> {
     expect::text(&entry.node, "`shell`", findings)?;

@@ -1,0 +1,76 @@
+//! `[web]` of the configuration: the web server.
+
+use std::net::{IpAddr, SocketAddr};
+
+use windlass_web::{Definitions, ListenAddress, Proxy, WebOptions, check_base_path};
+use windlass_workflow::strict::Table;
+
+/// Whether `serve` has a web server, and its settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WebConfig {
+    /// `enabled = false`.
+    Disabled,
+    /// With these settings.
+    Enabled(WebOptions),
+}
+
+impl Default for WebConfig {
+    fn default() -> WebConfig {
+        WebConfig::Enabled(WebOptions::default())
+    }
+}
+
+impl WebConfig {
+    /// The settings for `windlass web`, which is a web server and nothing else.
+    pub(crate) fn options(&self) -> WebOptions {
+        match self {
+            WebConfig::Disabled => WebOptions::default(),
+            WebConfig::Enabled(options) => options.clone(),
+        }
+    }
+}
+
+pub(super) fn take(table: &mut Table<'_, '_>) -> WebConfig {
+    let enabled = table.boolean("enabled");
+    let listen = table.parsed("listen", parse_listen);
+    let proxy = table.boolean("behind_proxy");
+    let hosts = table.texts("hosts", check_host);
+    let base_path = table.parsed("base_path", |path| check_base_path(path).map(|()| path.to_owned()));
+    let proxies = table.texts("trusted_proxies", |text| parse_ip(text).map(drop));
+    let definitions = table.boolean("allow_definitions");
+    let options = WebOptions {
+        listen: listen.map_or(ListenAddress::Default, ListenAddress::Set),
+        proxy: if proxy == Some(true) { Proxy::Tls } else { Proxy::None },
+        hosts: hosts.unwrap_or_default(),
+        base_path: base_path.unwrap_or_default(),
+        trusted_proxies: proxies.unwrap_or_default().iter().filter_map(|text| parse_ip(text).ok()).collect(),
+        definitions: if definitions == Some(true) { Definitions::Allowed } else { Definitions::Refused },
+    };
+    if let Err((message, help)) = options.check() {
+        table.refuse_key("listen", message, help);
+    }
+    match enabled {
+        Some(false) => WebConfig::Disabled,
+        Some(true) | None => WebConfig::Enabled(options),
+    }
+}
+
+/// An address with a port; for clap too.
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_error| "write an address and a port, such as 127.0.0.1:9463 or [::1]:9463".to_owned())
+}
+
+fn parse_ip(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_error| "write an address such as 127.0.0.1".to_owned())
+}
+
+fn check_host(text: &str) -> Result<(), String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':' | b'[' | b']');
+    match !text.is_empty() && text.bytes().all(allowed) {
+        true => Ok(()),
+        false => {
+            Err("write a name of a host such as jobs.example, without https:// and without a path".to_owned())
+        }
+    }
+}

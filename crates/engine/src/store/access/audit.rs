@@ -1,0 +1,133 @@
+//! The record of changes: who changed what, from where. A row is written by the transaction of the change itself, so there is
+//! no change without its row, and no row of a change that was not made.
+
+use std::any::Any;
+
+use crate::store::events::Signalled;
+use crate::store::{Access, Cancellation, Cursor, Page, Store, Submitted};
+use windlass_db::error::Result;
+use windlass_db::{Connection, all, first};
+
+/// The longest text of a column, in characters.
+const TEXT_MAX: usize = 500;
+
+/// Who makes a change, and of what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The name of the caller.
+    pub caller: String,
+    /// The address from which the caller asks; `None` for the command line.
+    pub address: Option<String>,
+    /// What is changed, for example `run 3`.
+    pub subject: String,
+}
+
+/// A change that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Its number.
+    pub id: i64,
+    /// When it was made.
+    pub at: i64,
+    /// Who made it.
+    pub caller: String,
+    /// From where; `None` for the command line.
+    pub address: Option<String>,
+    /// What was done, for example `cancel a run`.
+    pub action: String,
+    /// With what.
+    pub subject: String,
+    /// What came of it, if it has a result: `run 42`.
+    pub result: Option<String>,
+}
+
+impl Store {
+    /// The same store. What it writes is recorded as changes by this caller.
+    #[must_use]
+    pub fn recorded(&self, change: Change) -> Store {
+        Store { change: Some(std::sync::Arc::new(change)), ..self.clone() }
+    }
+}
+
+impl Access<'_> {
+    /// Lists the changes, the newest first.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn audit(&self, cursor: Cursor) -> Result<Page<AuditEntry>> {
+        const LIST: &str = "list changes";
+        cursor.check(LIST)?;
+        let ids = cursor.ids();
+        let found = self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT id, at, caller, address, action, subject, result FROM audit
+                 WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+                &[ids.from.into(), ids.below.into(), (cursor.limit + 1).into()],
+                |row| {
+                    Ok(AuditEntry {
+                        id: row.integer(0)?,
+                        at: row.integer(1)?,
+                        caller: row.text(2)?,
+                        address: row.optional_text(3)?,
+                        action: row.text(4)?,
+                        subject: row.text(5)?,
+                        result: row.optional_text(6)?,
+                    })
+                },
+            )
+        })?;
+        Ok(crate::store::page::page(found, |entry| entry.id, cursor.limit, None))
+    }
+}
+
+/// Records a change in its transaction, before it is made: the last statement of some changes commits. Returns the id of the row.
+pub(in crate::store) fn insert(
+    connection: &mut dyn Connection,
+    change: &Change,
+    action: &str,
+    now_ms: i64,
+) -> Result<Option<i64>> {
+    first(
+        connection,
+        "INSERT INTO audit (at, caller, address, action, subject) VALUES ($1, $2, $3, $4, $5) RETURNING id",
+        &[
+            now_ms.into(),
+            shortened(&change.caller).as_str().into(),
+            (&change.address).into(),
+            action.into(),
+            shortened(&change.subject).as_str().into(),
+        ],
+        |row| row.integer(0),
+    )
+}
+
+/// Adds what came of a change, if its value tells.
+pub(in crate::store) fn add_result(
+    connection: &mut dyn Connection,
+    id: Option<i64>,
+    value: &dyn Any,
+) -> Result<()> {
+    if let (Some(id), Some(result)) = (id, result_of(value)) {
+        connection.execute("UPDATE audit SET result = $2 WHERE id = $1", &[id.into(), (&result).into()])?;
+    }
+    Ok(())
+}
+
+/// What the value of an operation says about it.
+fn result_of(value: &dyn Any) -> Option<String> {
+    if let Some(submitted) = value.downcast_ref::<Submitted>() {
+        let known = if submitted.created { "" } else { ", which was there before" };
+        return Some(format!("run {}{known}", submitted.run_id));
+    }
+    if let Some(signalled) = value.downcast_ref::<Signalled>() {
+        let known = if signalled.created { "" } else { ", which was there before" };
+        return Some(format!("event {}{known}", signalled.id));
+    }
+    let cancellation = value.downcast_ref::<Cancellation>()?;
+    Some(format!("{} jobs cancelled, {} stopping", cancellation.cancelled, cancellation.stopping))
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().filter(|character| *character != '\0').take(TEXT_MAX).collect()
+}

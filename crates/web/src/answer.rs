@@ -1,0 +1,188 @@
+//! What a handler answers: a status, headers and a body that is complete.
+
+use axum::body::Body;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER, SET_COOKIE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::problem::Problem;
+
+/// How long a client may keep an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caching {
+    /// It must ask each time whether the answer is the same.
+    AskAgain,
+    /// Not at all.
+    Never,
+    /// As long as it likes, because the address has a hash of the content.
+    Forever,
+}
+
+/// The answer to a request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    content_type: &'static str,
+    body: Vec<u8>,
+    caching: Caching,
+    headers: Vec<(HeaderName, String)>,
+}
+
+impl Answer {
+    fn new(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Answer {
+        Answer { status, content_type, body, caching: Caching::AskAgain, headers: Vec::new() }
+    }
+
+    /// The view as JSON, as `-o json` prints it.
+    pub(crate) fn json(view: &impl Serialize) -> Result<Answer, Problem> {
+        Answer::json_with(StatusCode::OK, view)
+    }
+
+    /// The same with another status.
+    pub(crate) fn json_with(status: StatusCode, view: &impl Serialize) -> Result<Answer, Problem> {
+        let mut body =
+            serde_json::to_vec(view).map_err(|error| Problem::defect(format!("write JSON: {error}")))?;
+        body.push(b'\n');
+        Ok(Answer::new(status, "application/json", body))
+    }
+
+    /// A problem as JSON.
+    pub(crate) fn problem(problem: &Problem) -> Answer {
+        let body = serde_json::to_vec(&problem.view()).unwrap_or_default();
+        let answer = Answer::new(problem.status, "application/problem+json", body).never_cached();
+        answer.with_retry_after(problem.retry_after_s)
+    }
+
+    /// Says when a client may try again.
+    pub(crate) fn with_retry_after(self, seconds: Option<u64>) -> Answer {
+        match seconds {
+            Some(seconds) => self.with_header(RETRY_AFTER, seconds.to_string()),
+            None => self,
+        }
+    }
+
+    /// A page.
+    pub(crate) fn html(html: String) -> Answer {
+        Answer::new(StatusCode::OK, "text/html; charset=utf-8", html.into_bytes())
+    }
+
+    /// Plain text.
+    pub(crate) fn text(text: String) -> Answer {
+        Answer::new(StatusCode::OK, "text/plain; charset=utf-8", text.into_bytes())
+    }
+
+    /// A file of the program, whose address has a hash of its content.
+    pub(crate) fn asset(content_type: &'static str, content: &'static [u8]) -> Answer {
+        Answer { caching: Caching::Forever, ..Answer::new(StatusCode::OK, content_type, content.to_vec()) }
+    }
+
+    /// Sends a browser to another page.
+    pub(crate) fn see_other(location: String) -> Answer {
+        let answer = Answer::new(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", Vec::new());
+        answer.never_cached().with_header(LOCATION, location)
+    }
+
+    pub(crate) fn with_status(self, status: StatusCode) -> Answer {
+        Answer { status, ..self }
+    }
+
+    pub(crate) fn never_cached(self) -> Answer {
+        Answer { caching: Caching::Never, ..self }
+    }
+
+    pub(crate) fn with_cookie(self, cookie: String) -> Answer {
+        self.never_cached().with_header(SET_COOKIE, cookie)
+    }
+
+    /// Names the next page of a list.
+    pub(crate) fn with_next(self, address: Option<String>) -> Answer {
+        match address {
+            Some(address) => self.with_header(LINK, format!("<{address}>; rel=\"next\"")),
+            None => self,
+        }
+    }
+
+    fn with_header(mut self, name: HeaderName, value: String) -> Answer {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The response. A client that has the same content gets none.
+    pub(crate) fn into_response(self, asked: &HeaderMap) -> Response<Body> {
+        let tag = (self.status == StatusCode::OK && self.caching == Caching::AskAgain)
+            .then(|| entity_tag(&self.body));
+        let is_known = tag.as_deref().is_some_and(|tag| knows(asked, tag));
+        let mut response = match is_known {
+            true => Response::new(Body::empty()),
+            false => Response::new(Body::from(self.body)),
+        };
+        *response.status_mut() = if is_known { StatusCode::NOT_MODIFIED } else { self.status };
+        let headers = response.headers_mut();
+        if !is_known {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        }
+        let caching = match self.caching {
+            Caching::AskAgain => "private, no-cache",
+            Caching::Never => "no-store",
+            Caching::Forever => "public, max-age=31536000, immutable",
+        };
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
+        if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
+            headers.insert(ETAG, tag);
+        }
+        for (name, value) in self.headers {
+            // A text that can't be a header is left out: a name of a user with a line break, for example.
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.append(name, value);
+            }
+        }
+        response
+    }
+}
+
+/// The first half of the SHA-256 of the content.
+fn entity_tag(body: &[u8]) -> String {
+    let hash = Sha256::digest(body);
+    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{hex}\"")
+}
+
+/// Whether the client said that it has the content with this tag.
+fn knows(asked: &HeaderMap, tag: &str) -> bool {
+    let known = asked.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    known == "*" || known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_client_that_has_the_content_gets_none() {
+        let first = Answer::text("hello".to_owned()).into_response(&HeaderMap::new());
+        let tag = first.headers().get(ETAG).unwrap().clone();
+        let mut asked = HeaderMap::new();
+        asked.insert(
+            IF_NONE_MATCH,
+            HeaderValue::from_str(&format!("\"x\", W/{}", tag.to_str().unwrap())).unwrap(),
+        );
+        let second = Answer::text("hello".to_owned()).into_response(&asked);
+        assert_eq!(second.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(second.headers().get(ETAG), Some(&tag));
+        let other = Answer::text("hello!".to_owned()).into_response(&asked);
+        assert_eq!(other.status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn a_problem_is_never_kept() {
+        let response = Answer::problem(&Problem::busy()).into_response(&HeaderMap::new());
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers().get(CACHE_CONTROL).unwrap(), "no-store");
+        assert_eq!(response.headers().get("retry-after").unwrap(), "1");
+        assert!(response.headers().get(ETAG).is_none());
+    }
+}

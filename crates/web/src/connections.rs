@@ -1,0 +1,175 @@
+//! Connections, and how many there may be. A client that sends nothing keeps none for long, and none at all if others need it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::Service;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tower::ServiceExt;
+
+use crate::door::{Door, Peer, router};
+
+/// How many connections there are at most. A further one takes the place of the oldest that has no request.
+const CONNECTIONS_MAX: usize = 512;
+/// How long the head of a request may take, and how long a connection is kept without one.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+/// The longest head of a request.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// The most headers of a request.
+const HEADERS_MAX: usize = 100;
+/// The pause after the system gave no connection, for example because too many files are open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts connections until `stopped` is true.
+pub(crate) async fn accept(listener: TcpListener, door: Arc<Door>, mut stopped: watch::Receiver<bool>) {
+    let router = router(&door);
+    drop(door);
+    let connections = Arc::new(Connections::default());
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = end_of(&mut stopped) => return,
+        };
+        match accepted {
+            Ok((stream, address)) => {
+                let _slow = stream.set_nodelay(true);
+                connections.serve(stream, Peer(address.ip()), router.clone(), stopped.clone());
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the web server got no connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Waits until the server stops.
+async fn end_of(stopped: &mut watch::Receiver<bool>) {
+    // An error means that the sender is gone, which is an end too.
+    let _stopped = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// The open connections, by the order in which they came.
+#[derive(Default)]
+struct Connections {
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    by_number: BTreeMap<u64, Connection>,
+}
+
+struct Connection {
+    task: AbortHandle,
+    /// Whether a request is being answered.
+    is_busy: Arc<AtomicBool>,
+}
+
+impl Connections {
+    fn serve(
+        self: &Arc<Self>,
+        stream: TcpStream,
+        peer: Peer,
+        router: Router,
+        stopped: watch::Receiver<bool>,
+    ) {
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.by_number.len() >= CONNECTIONS_MAX && !open.close_oldest_idle() {
+            // All are busy: the new client is told so by the end of its connection.
+            return;
+        }
+        let number = open.next;
+        open.next += 1;
+        let requests = Requests { router, peer, is_busy: Arc::clone(&is_busy) };
+        let registered = Registered { connections: Arc::clone(self), number };
+        let task = tokio::spawn(async move {
+            serve_connection(stream, requests, stopped).await;
+            drop(registered);
+        });
+        open.by_number.insert(number, Connection { task: task.abort_handle(), is_busy });
+    }
+}
+
+impl Open {
+    /// Ends the oldest connection that has no request. Returns whether there was one.
+    fn close_oldest_idle(&mut self) -> bool {
+        let idle = self.by_number.iter().find(|(_, connection)| !connection.is_busy.load(Ordering::Relaxed));
+        let Some(number) = idle.map(|(number, _)| *number) else { return false };
+        if let Some(connection) = self.by_number.remove(&number) {
+            connection.task.abort();
+        }
+        true
+    }
+}
+
+/// Removes a connection from the list at its end.
+struct Registered {
+    connections: Arc<Connections>,
+    number: u64,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.connections.open.lock().unwrap_or_else(PoisonError::into_inner).by_number.remove(&self.number);
+    }
+}
+
+async fn serve_connection(stream: TcpStream, requests: Requests, mut stopped: watch::Receiver<bool>) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), requests);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = end_of(&mut stopped) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::trace!(%error, "a connection of the web server ended early");
+    }
+}
+
+/// The requests of one connection.
+struct Requests {
+    router: Router,
+    peer: Peer,
+    is_busy: Arc<AtomicBool>,
+}
+
+impl Service<Request<Incoming>> for Requests {
+    type Response = Response<Body>;
+    type Error = std::convert::Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(self.peer);
+        let (router, is_busy) = (self.router.clone(), Arc::clone(&self.is_busy));
+        Box::pin(async move {
+            is_busy.store(true, Ordering::Relaxed);
+            let answered = router.oneshot(request).await;
+            is_busy.store(false, Ordering::Relaxed);
+            answered
+        })
+    }
+}

@@ -1,0 +1,266 @@
+//! The door: what happens to every request before a handler sees it. Each route goes through it, because [`router`] makes
+//! each of them from [`Door::answer`].
+//!
+//! In this order: the name of the host; the caller; the role; for changes by a browser, the page that they come from; the
+//! body; the query parameters. Nothing of a body is read before the caller is known, except by the login.
+
+mod address;
+mod body;
+mod credentials;
+mod failures;
+mod hosts;
+mod security_headers;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::request::Parts;
+use axum::http::{Response, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::routing::{MethodFilter, on};
+use axum::{Extension, Router};
+use windlass_engine::store::Caller;
+use windlass_system::Clock;
+
+use crate::answer::Answer;
+use crate::call::{Call, Query};
+use crate::options::{Proxy, WebOptions};
+use crate::problem::Problem;
+use crate::route::{self, Allowed, Client, Method, QueryRule, Route, Work};
+use crate::sentences::Sentences;
+use crate::sign_in;
+use crate::threads::{Access, DatabaseThreads};
+use credentials::{Credentials, form_token};
+use failures::Failures;
+use hosts::{Hosts, is_from_own_page};
+
+pub(crate) use address::Peer;
+pub(crate) use credentials::cookie_name;
+
+/// How long a request waits for a handler.
+const HANDLER_MAX: Duration = Duration::from_secs(30);
+/// The field of a form, and the header, that has the token of the session.
+pub(crate) const FORM_TOKEN_FIELD: &str = "form_token";
+const FORM_TOKEN_HEADER: &str = "x-form-token";
+
+/// What all requests share.
+pub(crate) struct Door {
+    pub(crate) options: WebOptions,
+    sentences: Sentences,
+    hosts: Hosts,
+    failures: Failures,
+    threads: DatabaseThreads,
+    clock: Clock,
+}
+
+/// A caller, and the token of the forms of its session.
+struct Entered {
+    caller: Caller,
+    /// `None` for a caller with a header, whose requests no other page can make.
+    form_token: Option<String>,
+}
+
+impl Door {
+    pub(crate) fn new(
+        options: WebOptions,
+        sentences: Sentences,
+        threads: DatabaseThreads,
+        clock: Clock,
+    ) -> Door {
+        let hosts = Hosts::new(&options.hosts);
+        Door { options, sentences, hosts, failures: Failures::default(), threads, clock }
+    }
+
+    /// Answers a request to a route.
+    async fn answer(&self, route: Route, peer: Peer, request: Request) -> Response<Body> {
+        let (mut parts, body) = request.into_parts();
+        let answered = self.call(route, peer, &mut parts, body).await;
+        let answer = answered.unwrap_or_else(|problem| self.refuse(route, &parts, &problem));
+        answer.into_response(&parts.headers)
+    }
+
+    async fn call(&self, route: Route, peer: Peer, parts: &mut Parts, body: Body) -> Result<Answer, Problem> {
+        let address = peer.client(&parts.headers, &self.options.trusted_proxies);
+        let entered = match route.allowed {
+            Allowed::Role(role) => {
+                let entered = self.enter(address, parts).await?;
+                if entered.caller.role < role {
+                    return Err(Problem::role(entered.caller.role, role));
+                }
+                Some(entered)
+            }
+            Allowed::WithSecret { because: _ } => {
+                self.refuse_after_failures(address)?;
+                None
+            }
+            Allowed::Everybody { because: _ } => None,
+        };
+        let form_token = entered.as_ref().and_then(|entered| entered.form_token.clone());
+        // No other page can send a header with a token.
+        let is_change_by_browser = route.method.changes()
+            && (form_token.is_some() || (entered.is_none() && route.client == Client::Browser));
+        if is_change_by_browser && !is_from_own_page(&parts.headers) {
+            return Err(Problem::forbidden(
+                "the request does not come from a page of this server",
+                "use the pages of this server, or send a token in the header Authorization",
+            ));
+        }
+        let path = path_parts(parts).await?;
+        let body = body::read(body, &parts.headers, route).await?;
+        let query = match route.query {
+            QueryRule::Known(known) => Query::parse(parts.uri.query().unwrap_or_default())?.check(known)?,
+            QueryRule::ByHandler => Query::default(),
+        };
+        let call = Call {
+            caller: entered.map(|entered| entered.caller),
+            address,
+            path,
+            target: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+            query,
+            headers: parts.headers.clone(),
+            body,
+            base_path: self.options.base_path.clone(),
+            definitions: self.options.definitions,
+            sentences: self.sentences.clone(),
+            form_token,
+            is_secure: self.options.proxy == Proxy::Tls,
+            cookie: cookie_name(&self.options),
+        };
+        if route.method.changes() {
+            check_form_token(&call)?;
+        }
+        let answered = self.work(route, call).await;
+        let is_failure = answered.as_ref().is_err_and(|problem| problem.status == StatusCode::UNAUTHORIZED);
+        if is_failure && matches!(route.allowed, Allowed::WithSecret { .. }) {
+            self.failures.add(address, self.clock.now_ms());
+        }
+        answered
+    }
+
+    async fn work(&self, route: Route, call: Call) -> Result<Answer, Problem> {
+        let (access, handler) = match route.work {
+            Work::AtOnce(handler) => return handler(&call),
+            Work::Read(handler) => (Access::Read, handler),
+            Work::Write(handler) => (Access::Write, handler),
+        };
+        let answered = self.threads.call(access, move |store| handler(store, &call));
+        tokio::time::timeout(HANDLER_MAX, answered).await.map_err(|_late| Problem::busy())??
+    }
+
+    /// Finds the caller of a request.
+    async fn enter(&self, address: IpAddr, parts: &Parts) -> Result<Entered, Problem> {
+        let credentials = Credentials::read(&parts.headers, &cookie_name(&self.options))?;
+        if let Credentials::Token(_) = credentials {
+            self.refuse_after_failures(address)?;
+        }
+        let hash = credentials.hash();
+        let kind = credentials.kind();
+        let found = self.threads.call(Access::Read, move |store| store.access().caller(kind, &hash)).await?;
+        match (found?, credentials) {
+            (Some(caller), Credentials::Token(_)) => Ok(Entered { caller, form_token: None }),
+            (Some(caller), Credentials::Session(secret)) => {
+                Ok(Entered { caller, form_token: Some(form_token(&secret)) })
+            }
+            (None, Credentials::Token(_)) => {
+                self.failures.add(address, self.clock.now_ms());
+                Err(Problem::unauthorized("the token is unknown, has expired or was revoked"))
+            }
+            // Sessions end by themselves, and a page that is open then goes on asking: no attack, so it is not counted.
+            (None, Credentials::Session(_)) => Err(Problem::unauthorized("the session has ended")),
+        }
+    }
+
+    fn refuse_after_failures(&self, address: IpAddr) -> Result<(), Problem> {
+        match self.failures.refused_for_s(address, self.clock.now_ms()) {
+            Some(seconds) => Err(Problem::too_many_failures(seconds)),
+            None => Ok(()),
+        }
+    }
+
+    /// The answer to a request that is refused: a problem as JSON, or a page.
+    fn refuse(&self, route: Route, parts: &Parts, problem: &Problem) -> Answer {
+        let base = self.options.base_path.as_str();
+        let has_no_caller = problem.status == StatusCode::UNAUTHORIZED;
+        match (route.client, route.allowed) {
+            (Client::Program, _) => Answer::problem(problem),
+            (Client::Browser, Allowed::WithSecret { .. }) if has_no_caller => {
+                sign_in::form_after_failure(base, problem)
+            }
+            (Client::Browser, Allowed::Role(_)) if has_no_caller && !route.method.changes() => {
+                sign_in::redirect(base, &parts.uri)
+            }
+            (Client::Browser, _) => sign_in::problem_page(base, problem),
+        }
+    }
+}
+
+/// Refuses a change of a session without its token. Another site can't read the token.
+fn check_form_token(call: &Call) -> Result<(), Problem> {
+    let Some(expected) = &call.form_token else { return Ok(()) };
+    let sent = match call.header(FORM_TOKEN_HEADER) {
+        Some(sent) => Some(sent.to_owned()),
+        None => call.form().ok().and_then(|form| form.text(FORM_TOKEN_FIELD).map(str::to_owned)),
+    };
+    if sent.is_some_and(|sent| credentials::are_equal(&sent, expected)) {
+        return Ok(());
+    }
+    Err(Problem::forbidden(
+        "the request has no token of this session",
+        "reload the page and try again; a program sends its token in the header Authorization instead",
+    ))
+}
+
+/// The variable parts of the path, decoded.
+async fn path_parts(parts: &mut Parts) -> Result<Vec<(String, String)>, Problem> {
+    let invalid = || Problem::invalid("the path can't be read", "encode the path as UTF-8");
+    let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_error| invalid())?;
+    let parts: Vec<(String, String)> =
+        raw.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    if parts.iter().any(|(_name, value)| value.contains('\0')) {
+        return Err(invalid());
+    }
+    Ok(parts)
+}
+
+/// The service: each route of [`route::all`], and nothing else.
+pub(crate) fn router(door: &Arc<Door>) -> Router {
+    let mut router = Router::new();
+    for route in route::all() {
+        let filter = match route.method {
+            Method::Get => MethodFilter::GET,
+            Method::Post => MethodFilter::POST,
+            Method::Patch => MethodFilter::PATCH,
+        };
+        let door = Arc::clone(door);
+        let handler = move |Extension(peer): Extension<Peer>, request: Request| {
+            let door = Arc::clone(&door);
+            async move { door.answer(route, peer, request).await }
+        };
+        router = router.route(route.path, on(filter, handler));
+    }
+    let router = match door.options.base_path.as_str() {
+        "" => router,
+        base_path => Router::new().nest(base_path, router),
+    };
+    let no_method = || async { Answer::problem(&Problem::no_method()).into_response(&Default::default()) };
+    let no_route = || async { Answer::problem(&Problem::no_route()).into_response(&Default::default()) };
+    router
+        .method_not_allowed_fallback(no_method)
+        .fallback(no_route)
+        .layer(from_fn_with_state(Arc::clone(door), before_all))
+}
+
+/// Refuses other hosts, and adds the headers for browsers to every answer.
+async fn before_all(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response<Body> {
+    let mut response = if door.hosts.allows(request.headers()) {
+        next.run(request).await
+    } else {
+        let problem = Problem::unknown_host(hosts::host_of(request.headers()));
+        Answer::problem(&problem).into_response(request.headers())
+    };
+    security_headers::add(response.headers_mut());
+    response
+}

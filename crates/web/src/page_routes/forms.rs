@@ -1,0 +1,221 @@
+//! The forms of the pages. Each changes something and sends the browser to a page that shows it.
+
+use serde_json::{Map, Value};
+use windlass_engine::store::{DefinitionVerb, NewRun, QueueLimits, RetrySelection, Setting, Verdict};
+use windlass_engine::{Error, Store};
+use windlass_workflow::Workflow;
+use windlass_workflow::params::{self, Param, ParamError, Supplied};
+
+use super::{html, reader, wrong_address};
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::pages::batch::{self, Batch};
+use crate::pages::start::{self, Start, VALUE_BYTES_MAX};
+use crate::pages::times::Times;
+use crate::pages::url;
+use crate::problem::Problem;
+
+/// How long a browser keeps what the reader has chosen: a year.
+const CHOICE_S: i64 = 365 * 24 * 3_600;
+
+fn cookie(call: &Call, name: &str, value: &str) -> String {
+    let path = if call.base_path.is_empty() { "/" } else { &call.base_path };
+    format!("{name}={value}; Path={path}; Max-Age={CHOICE_S}; SameSite=Lax")
+}
+
+fn to(call: &Call, path: &str) -> Answer {
+    Answer::see_other(format!("{}{path}", call.base_path))
+}
+
+fn to_run(call: &Call, run_id: i64) -> Answer {
+    to(call, &format!("/runs/{run_id}"))
+}
+
+/// Failures up to an instant are known to the reader.
+pub(super) fn mark_seen(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let at_ms = call.form()?.integer("at").unwrap_or_else(|| store.clock().now_ms());
+    Ok(to(call, "/runs").with_cookie(cookie(call, "seen", &at_ms.to_string())))
+}
+
+/// The reader chooses a zone.
+pub(super) fn set_zone(_store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let form = call.form()?;
+    let zone = Times::zone(form.text("zone").unwrap_or_default());
+    Ok(to(call, "/runs").with_cookie(cookie(call, "zone", &url::encode(zone.name()))))
+}
+
+pub(super) fn apply_batch(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let wanted = Batch::of_pairs(call.form()?.pairs).map_err(wrong_address)?;
+    let found = batch::read::runs(store, &wanted)?;
+    let recorded = |run_id: i64| call.recorded(store, format!("run {run_id}"));
+    let result = batch::read::apply(recorded, wanted.action, &found.runs)?;
+    html(batch::result(wanted.action, result, &reader(store, call)?)).map(Answer::never_cached)
+}
+
+pub(super) fn cancel(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let run = store.runs().get(call.id("run_id")?)?;
+    // Who presses twice wants it cancelled once.
+    if !run.status.is_terminal() && run.stop_reason.is_none() {
+        call.recorded(store, format!("run {}", run.id)).runs().cancel(run.id)?;
+    }
+    Ok(to_run(call, run.id))
+}
+
+pub(super) fn retry(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let run_id = call.id("run_id")?;
+    call.recorded(store, format!("run {run_id}")).runs().retry(run_id, RetrySelection::Failed)?;
+    Ok(to_run(call, run_id))
+}
+
+pub(super) fn retry_from(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let run_id = call.id("run_id")?;
+    let form = call.form()?;
+    let Some(job) = form.text("job") else {
+        return Err(wrong_address("No job is chosen.".to_owned()));
+    };
+    let selection = RetrySelection::From(job.to_owned());
+    call.recorded(store, format!("run {run_id}")).runs().retry(run_id, selection)?;
+    Ok(to_run(call, run_id))
+}
+
+/// The registered workflow of the address.
+pub(super) fn registered(store: &Store, call: &Call) -> Result<(String, Workflow), Problem> {
+    let name = call.part("workflow");
+    let Some((_registration, workflow)) = store.registrations().workflow(name)? else {
+        return Err(Error::not_found(format!("the workflow {name}")).into());
+    };
+    Ok((name.to_owned(), workflow))
+}
+
+pub(super) fn start(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let name = call.part("workflow");
+    let Some((registration, workflow)) = store.registrations().workflow(name)? else {
+        return Err(Error::not_found(format!("the workflow {name}")).into());
+    };
+    let sent = sent(call)?;
+    let params = match bound(&workflow.params, &sent) {
+        Ok(params) => params,
+        Err(errors) => {
+            let start = Start::Workflow(name.to_owned());
+            return form_again(store, call, &start, &workflow.params, &sent, &errors);
+        }
+    };
+    let run = NewRun { workflow, params, dir: registration.dir, run_key: None, occasion: None };
+    let submitted = call.recorded(store, format!("workflow {name}")).runs().submit(run)?;
+    Ok(to_run(call, submitted.run_id))
+}
+
+pub(super) fn again(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let before = store.runs().get(call.id("run_id")?)?;
+    let workflow = store.runs().workflow(before.id)?;
+    let sent = sent(call)?;
+    let params = match bound(&workflow.params, &sent) {
+        Ok(params) => params,
+        Err(errors) => {
+            let start = Start::Again { run_id: before.id, workflow: before.workflow };
+            return form_again(store, call, &start, &workflow.params, &sent, &errors);
+        }
+    };
+    let run = NewRun { workflow, params, dir: before.dir, run_key: None, occasion: None };
+    let file = store.runs().definitions(before.id)?.pop().and_then(|last| last.file);
+    let file = file.map(|file| (DefinitionVerb::Rerun, file));
+    let submitted = call.recorded(store, format!("run {}", before.id)).runs().submit_from(run, file)?;
+    Ok(to_run(call, submitted.run_id))
+}
+
+/// The values of params that a form sent.
+fn sent(call: &Call) -> Result<Vec<(String, String)>, Problem> {
+    let sent = start::supplied(&call.form()?.pairs);
+    match sent.iter().find(|(_, value)| value.len() > VALUE_BYTES_MAX) {
+        Some((name, _)) => {
+            Err(wrong_address(format!("The value of `{name}` is longer than {VALUE_BYTES_MAX} bytes.")))
+        }
+        None => Ok(sent),
+    }
+}
+
+fn bound(params: &[Param], sent: &[(String, String)]) -> Result<Map<String, Value>, Vec<ParamError>> {
+    let given = sent.iter().map(|(name, value)| (name.clone(), Supplied::Text(value.clone())));
+    params::bind(params, given.collect())
+}
+
+/// The form as it was sent, with what is wrong.
+fn form_again(
+    store: &Store,
+    call: &Call,
+    start: &Start,
+    params: &[Param],
+    sent: &[(String, String)],
+    errors: &[ParamError],
+) -> Result<Answer, Problem> {
+    let values = sent.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
+    let errors: Vec<(Option<String>, String)> = errors
+        .iter()
+        .map(|error| {
+            let name = match error {
+                ParamError::Missing { name, .. }
+                | ParamError::Invalid { name, .. }
+                | ParamError::Repeated { name } => Some(name.clone()),
+                ParamError::Unknown { .. } => None,
+            };
+            (name, error.to_string())
+        })
+        .collect();
+    let answer = html(start::page(start, params, &values, &errors, &reader(store, call)?))?;
+    Ok(answer.with_status(axum::http::StatusCode::BAD_REQUEST).never_cached())
+}
+
+/// A person approves or rejects.
+pub(super) fn decide(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let job = store.jobs().get(call.id("job_id")?)?;
+    let form = call.form()?;
+    let comment = form.text("comment").unwrap_or_default().trim();
+    let verdict = match form.text("verdict") {
+        Some("approve") => {
+            let declared = store.jobs().approval(job.id)?.map(|approval| approval.fields).unwrap_or_default();
+            let fields = bound(&declared, &start::supplied(&form.pairs)).map_err(|errors| {
+                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                Problem::invalid(errors.join("; "), "call `windlass approve`, which takes the fields")
+            })?;
+            Verdict::Approve { by: call.caller_name(), fields }
+        }
+        Some("reject") if !comment.is_empty() => {
+            Verdict::Reject { by: call.caller_name(), reason: comment.to_owned() }
+        }
+        Some("reject") => return Err(wrong_address("A rejection needs a comment that says why.".to_owned())),
+        Some(_) | None => return Err(wrong_address("The verdict is missing.".to_owned())),
+    };
+    call.recorded(store, format!("job {}", job.id)).jobs().decide_approval(job.id, verdict)?;
+    Ok(match job.run_id {
+        Some(run_id) => to(call, &format!("/runs/{run_id}?job={}", job.id)),
+        None => to(call, "/runs"),
+    })
+}
+
+pub(super) fn pause_queue(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let name = crate::rest::name_of_queue(call)?;
+    call.recorded(store, format!("queue {name}")).queues().pause(name)?;
+    Ok(to(call, "/queues"))
+}
+
+pub(super) fn resume_queue(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let name = crate::rest::name_of_queue(call)?;
+    call.recorded(store, format!("queue {name}")).queues().resume(name)?;
+    Ok(to(call, "/queues"))
+}
+
+/// An empty field means no limit.
+pub(super) fn limit_queue(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let name = crate::rest::name_of_queue(call)?;
+    let form = call.form()?;
+    let max_running = match form.text("max_running") {
+        None => Setting::Clear,
+        Some(text) => match text.trim().parse() {
+            Ok(max) => Setting::Set(max),
+            Err(_no_number) => return Err(wrong_address(format!("`{text}` is no number of jobs."))),
+        },
+    };
+    let limits = QueueLimits { max_running, ..QueueLimits::default() };
+    call.recorded(store, format!("queue {name}")).queues().limit(name, limits)?;
+    Ok(to(call, "/queues"))
+}

@@ -1,0 +1,210 @@
+//! The routes of the pages. Each reads what its page shows, and hands it to a function of [`crate::pages`].
+
+mod forms;
+
+use windlass_engine::Store;
+use windlass_engine::store::{Job, JobOrder, JobWindow, LogPosition, Reason, Role, WINDOW_MAX};
+
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::pages::batch::{self, Batch};
+use crate::pages::run::RunQuery;
+use crate::pages::runs::Filter;
+use crate::pages::runs::read::LastVisit;
+use crate::pages::start::{self, Start};
+use crate::pages::times::Times;
+use crate::pages::{self, Badges, Reader, Rights, choose, queues, run, runs, system, url, workflows};
+use crate::problem::Problem;
+use crate::route::Route;
+
+/// So many lines of output are sent as a file at most.
+const LINES_SENT_MAX: usize = 200_000;
+const LINES_OF_READ: i64 = 5_000;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::page("/", Role::View, first),
+    Route::page("/runs", Role::View, list),
+    Route::page("/runs/batch", Role::Run, preview),
+    Route::page("/runs/{run_id}", Role::View, one),
+    Route::page("/runs/{run_id}/again", Role::Run, again),
+    Route::page("/runs/{run_id}/retry-from", Role::Run, retry_from),
+    Route::page("/jobs/{job_id}/log.txt", Role::View, log_text),
+    Route::page("/workflows", Role::View, all_workflows),
+    Route::page("/workflows/{workflow}", Role::View, one_workflow),
+    Route::page("/workflows/{workflow}/start", Role::Run, start_form),
+    Route::page("/queues", Role::View, all_queues),
+    Route::page("/system", Role::View, show_system),
+    Route::page("/zone", Role::View, zone),
+    Route::page("/find", Role::View, find),
+    Route::form("/runs/seen", Role::View, forms::mark_seen),
+    Route::form("/zone", Role::View, forms::set_zone),
+    Route::form("/runs/batch", Role::Run, forms::apply_batch),
+    Route::form("/runs/{run_id}/cancel", Role::Run, forms::cancel),
+    Route::form("/runs/{run_id}/retry", Role::Run, forms::retry),
+    Route::form("/runs/{run_id}/retry-from", Role::Run, forms::retry_from),
+    Route::form("/runs/{run_id}/again", Role::Run, forms::again),
+    Route::form("/workflows/{workflow}/start", Role::Run, forms::start),
+    Route::form("/jobs/{job_id}/approve", Role::Run, forms::decide),
+    Route::form("/queues/{queue}/pause", Role::Edit, forms::pause_queue),
+    Route::form("/queues/{queue}/resume", Role::Edit, forms::resume_queue),
+    Route::form("/queues/{queue}/limit", Role::Edit, forms::limit_queue),
+];
+
+/// Who reads the page, and from where.
+fn reader(store: &Store, call: &Call) -> Result<Reader, Problem> {
+    let zone = cookie(call, "zone").unwrap_or_default();
+    let rights = match call.caller.as_ref().map(|caller| caller.role) {
+        None | Some(Role::View) => Rights::View,
+        Some(Role::Run) => Rights::Run,
+        Some(Role::Edit) => Rights::Edit,
+        Some(Role::Admin) => Rights::Admin,
+    };
+    Ok(Reader {
+        base: call.base_path.clone(),
+        times: Times { zone: Times::zone(&zone), now_ms: store.clock().now_ms() },
+        rights,
+        form_token: call.form_token.clone().unwrap_or_default(),
+        badges: Badges { paused_queues: store.queues().paused()?.len() },
+    })
+}
+
+/// The value of a cookie that the pages have set, decoded.
+fn cookie(call: &Call, name: &str) -> Option<String> {
+    let header = call.header("cookie")?;
+    let pair =
+        header.split(';').filter_map(|pair| pair.trim().split_once('=')).find(|(known, _)| *known == name)?;
+    let pairs = url::pairs(&format!("v={}", pair.1)).ok()?;
+    pairs.into_iter().next().map(|(_, value)| value)
+}
+
+/// The query of the address, without its question mark.
+fn query(call: &Call) -> &str {
+    call.target.split_once('?').map_or("", |(_, query)| query)
+}
+
+/// A page that could not be written is a defect.
+fn html(page: askama::Result<String>) -> Result<Answer, Problem> {
+    page.map(Answer::html).map_err(|error| Problem::defect(format!("a page: {error}")))
+}
+
+fn wrong_address(detail: String) -> Problem {
+    Problem::invalid(detail, "go back to the page before, or change the address")
+}
+
+/// The first page is the list of runs.
+fn first(_store: &Store, call: &Call) -> Result<Answer, Problem> {
+    Ok(Answer::see_other(format!("{}/runs", call.base_path)))
+}
+
+fn list(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let reader = reader(store, call)?;
+    let filter = Filter::parse(query(call)).map_err(wrong_address)?;
+    let visit = LastVisit(cookie(call, "seen").and_then(|at| at.parse().ok()));
+    let data = runs::read::read(store, filter, visit, &reader.times)?;
+    html(runs::page(&data, &reader))
+}
+
+fn preview(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let pairs = url::pairs(query(call)).map_err(wrong_address)?;
+    let wanted = Batch::of_pairs(pairs).map_err(wrong_address)?;
+    let found = batch::read::runs(store, &wanted)?;
+    html(batch::preview(&wanted, &found, &reader(store, call)?))
+}
+
+fn one(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let reader = reader(store, call)?;
+    let wanted = RunQuery::parse(query(call)).map_err(wrong_address)?;
+    let now_ms = reader.times.now_ms;
+    let sentence = |reason: &Reason, job: &Job| call.sentences.reason(reason, job, now_ms);
+    let data = run::read::read(store, call.id("run_id")?, wanted, &sentence)?;
+    html(run::page(&data, &reader))
+}
+
+fn again(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let run = store.runs().get(call.id("run_id")?)?;
+    let workflow = store.runs().workflow(run.id)?;
+    let values = serde_json::from_str(&run.params).unwrap_or_default();
+    let start = Start::Again { run_id: run.id, workflow: run.workflow };
+    html(start::page(&start, &workflow.params, &values, &[], &reader(store, call)?))
+}
+
+fn retry_from(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let run = store.runs().get(call.id("run_id")?)?;
+    let window =
+        JobWindow { statuses: vec![], name: None, order: JobOrder::Attention, offset: 0, limit: WINDOW_MAX };
+    let jobs = store.jobs().window(run.id, &window)?.rows;
+    html(choose::retry_from(&run, &jobs, &reader(store, call)?))
+}
+
+/// The output of an attempt as a file of text.
+fn log_text(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let job = store.jobs().get(call.id("job_id")?)?;
+    let pairs = url::pairs(query(call)).map_err(wrong_address)?;
+    let attempt = match pairs.as_slice() {
+        [] => job.attempt,
+        [(name, value)] if name == "attempt" => {
+            value.parse().map_err(|_| wrong_address(format!("`{value}` is no number of an attempt.")))?
+        }
+        _ => return Err(wrong_address("This address takes attempt, and nothing else.".to_owned())),
+    };
+    let (mut text, mut lines, mut line) = (String::new(), 0, 0);
+    while lines < LINES_SENT_MAX {
+        let read = store.logs().after(LogPosition { job_id: job.id, attempt, line }, LINES_OF_READ)?;
+        let own = read.iter().filter(|line| line.attempt == attempt);
+        let before = lines;
+        for read in own {
+            text.push_str(&read.text);
+            text.push('\n');
+            line = read.line;
+            lines += 1;
+        }
+        if lines == before || (read.len() as i64) < LINES_OF_READ {
+            break;
+        }
+    }
+    Ok(Answer::text(text))
+}
+
+fn all_workflows(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    html(workflows::list(&workflows::read::list(store)?, &reader(store, call)?))
+}
+
+fn one_workflow(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let data = workflows::read::one(store, call.part("workflow"))?;
+    html(workflows::page(&data, &reader(store, call)?))
+}
+
+fn start_form(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let (name, workflow) = forms::registered(store, call)?;
+    html(start::page(
+        &Start::Workflow(name),
+        &workflow.params,
+        &Default::default(),
+        &[],
+        &reader(store, call)?,
+    ))
+}
+
+fn all_queues(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    html(queues::page(&store.queues().list()?, &reader(store, call)?))
+}
+
+fn show_system(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let health = call.sentences.health()?;
+    html(system::page(&health, &store.workers().live()?, &reader(store, call)?))
+}
+
+fn zone(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    html(choose::zone(&reader(store, call)?))
+}
+
+/// Goes to the run, the job, the key or the workflow that a text names.
+fn find(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let pairs = url::pairs(query(call)).map_err(wrong_address)?;
+    let text = pairs.iter().find(|(name, _)| name == "q").map_or("", |(_, text)| text.trim());
+    if text.is_empty() {
+        return Ok(Answer::see_other(format!("{}/runs", call.base_path)));
+    }
+    let path = pages::runs::read::find(store, text)?;
+    Ok(Answer::see_other(format!("{}{path}", call.base_path)))
+}

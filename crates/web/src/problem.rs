@@ -1,0 +1,247 @@
+//! What went wrong with a request, as `application/problem+json` (RFC 9457).
+
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use windlass_engine::store::Role;
+use windlass_engine::{Error, Unavailable};
+
+use crate::threads::NoResult;
+
+/// Why a request has no other answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    kind: &'static str,
+    title: &'static str,
+    detail: String,
+    next_step: String,
+    pub(crate) retry_after_s: Option<u64>,
+}
+
+/// The JSON of a problem.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct ProblemView<'p> {
+    /// What sort of problem it is: `urn:windlass:` and a word.
+    r#type: String,
+    /// The sort in words.
+    title: &'p str,
+    /// The status of the answer.
+    status: u16,
+    /// What is wrong with this request.
+    detail: &'p str,
+    /// What to do about it.
+    next_step: &'p str,
+}
+
+impl Problem {
+    fn new(
+        status: StatusCode,
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+        next_step: impl Into<String>,
+    ) -> Problem {
+        Problem {
+            status,
+            kind,
+            title,
+            detail: detail.into(),
+            next_step: next_step.into(),
+            retry_after_s: None,
+        }
+    }
+
+    pub(crate) fn view(&self) -> ProblemView<'_> {
+        ProblemView {
+            r#type: format!("urn:windlass:{}", self.kind),
+            title: self.title,
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            next_step: &self.next_step,
+        }
+    }
+
+    /// What is wrong, and the next step, for a page.
+    pub(crate) fn texts(&self) -> (&'static str, &str, &str) {
+        (self.title, &self.detail, &self.next_step)
+    }
+
+    /// The request itself is wrong.
+    pub(crate) fn invalid(detail: impl Into<String>, next_step: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, "invalid", "The request is invalid", detail, next_step)
+    }
+
+    /// Something does not exist.
+    pub(crate) fn not_found(detail: impl Into<String>, next_step: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, "not_found", "Not found", detail, next_step)
+    }
+
+    /// No route has this path.
+    pub(crate) fn no_route() -> Problem {
+        Problem::not_found("there is nothing at this address", "see /api/v1/openapi.json for all addresses")
+    }
+
+    /// The route has another method.
+    pub(crate) fn no_method() -> Problem {
+        Problem::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "The method is not allowed",
+            "this address does not take requests with this method",
+            "use one of the methods of the header Allow",
+        )
+    }
+
+    /// The state of the rows does not allow it.
+    pub(crate) fn conflict(detail: impl Into<String>, next_step: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::CONFLICT, "conflict", "The state does not allow it", detail, next_step)
+    }
+
+    /// The request names no caller, or none that is known.
+    pub(crate) fn unauthorized(detail: impl Into<String>) -> Problem {
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthorized",
+            "A caller is needed",
+            detail,
+            "send `Authorization: Bearer TOKEN`; `windlass token add` makes a token, and `windlass open` a session",
+        )
+    }
+
+    /// The caller's role is too low.
+    pub(crate) fn role(has: Role, needs: Role) -> Problem {
+        Problem::new(
+            StatusCode::FORBIDDEN,
+            "forbidden",
+            "The role does not allow it",
+            format!("this needs the role `{}`, and the caller has `{}`", needs.as_str(), has.as_str()),
+            format!("use a token with the role: `windlass token add NAME --role {}`", needs.as_str()),
+        )
+    }
+
+    /// The caller may not do this, whatever the role.
+    pub(crate) fn forbidden(detail: impl Into<String>, next_step: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::FORBIDDEN, "forbidden", "It is not allowed", detail, next_step)
+    }
+
+    /// The name of the host is not in the list.
+    pub(crate) fn unknown_host(host: &str) -> Problem {
+        Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "unknown_host",
+            "The host is unknown",
+            format!("this server is not known as `{}`", host.escape_debug()),
+            "add the name to `hosts` under [web] in windlass.toml",
+        )
+    }
+
+    /// Too many failed attempts to enter.
+    pub(crate) fn too_many_failures(seconds: u64) -> Problem {
+        Problem {
+            retry_after_s: Some(seconds),
+            ..Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_failures",
+                "Too many failures",
+                "too many tokens from this address were wrong",
+                "wait for the seconds of Retry-After, and use a token that is valid",
+            )
+        }
+    }
+
+    /// The body is longer than the route takes.
+    pub(crate) fn too_large(limit_bytes: usize) -> Problem {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            "The body is too large",
+            format!("the body may have {limit_bytes} bytes"),
+            "send less",
+        )
+    }
+
+    /// The client was too slow.
+    pub(crate) fn too_slow() -> Problem {
+        Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "too_slow",
+            "The request came too slowly",
+            "the body did not arrive in time",
+            "send it faster",
+        )
+    }
+
+    /// The body has a type that is not read.
+    pub(crate) fn media_type(expected: &str) -> Problem {
+        Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media_type",
+            "The type of the body is not supported",
+            format!("this address reads {expected}"),
+            format!("send `Content-Type: {expected}`"),
+        )
+    }
+
+    /// Too many requests wait for the database.
+    pub(crate) fn busy() -> Problem {
+        Problem::unavailable("too many requests wait for the database")
+    }
+
+    fn unavailable(detail: impl Into<String>) -> Problem {
+        Problem {
+            retry_after_s: Some(1),
+            ..Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unavailable",
+                "The service is not available",
+                detail,
+                "try again after the seconds of Retry-After",
+            )
+        }
+    }
+
+    /// A defect of this program. What it is goes to the log.
+    pub(crate) fn defect(detail: impl Into<String>) -> Problem {
+        let detail: String = detail.into();
+        tracing::error!(detail, "a request of the web server met a defect of windlass");
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "defect",
+            "A defect of windlass",
+            "the request met a defect of windlass",
+            "the log of the service says more; please report it",
+        )
+    }
+}
+
+impl From<NoResult> for Problem {
+    fn from(reason: NoResult) -> Problem {
+        match reason {
+            NoResult::Full => Problem::busy(),
+            NoResult::Stopping => Problem::unavailable("the service is stopping"),
+            NoResult::Panicked => Problem::defect("a handler panicked"),
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        let text = error.to_string();
+        match error {
+            Error::NotFound { .. } => Problem::not_found(text, "check the name or the number"),
+            Error::Conflict { .. } => Problem::conflict(text, "look at its present state"),
+            Error::Invalid { .. } => Problem::invalid(text, "correct the values"),
+            Error::Unavailable { reason: Unavailable::Cancelled(_), .. } => {
+                Problem::unavailable("the read took longer than it may")
+            }
+            Error::Unavailable { reason, .. } => {
+                // The reason can name paths and servers, which are for the log only.
+                tracing::warn!(%reason, "the database was not available for a request of the web server");
+                Problem::unavailable("the database is not available")
+            }
+            Error::Internal { .. } => Problem::defect(text),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! REST below `/api/v1`. Each route answers with the same JSON as the verb of the command line with `-o json`.
+
+mod access;
+mod document;
+mod job_changes;
+mod jobs;
+mod lists;
+mod queues;
+mod run_changes;
+mod runs;
+mod schedules;
+mod system;
+mod workflows;
+
+pub(crate) use queues::name_of as name_of_queue;
+
+use crate::route::Route;
+
+/// All routes.
+pub(crate) const ROUTES: [&[Route]; 9] = [
+    runs::ROUTES,
+    run_changes::ROUTES,
+    jobs::ROUTES,
+    job_changes::ROUTES,
+    workflows::ROUTES,
+    schedules::ROUTES,
+    queues::ROUTES,
+    system::ROUTES,
+    access::ROUTES,
+];

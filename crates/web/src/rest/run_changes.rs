@@ -1,0 +1,279 @@
+//! Starting, cancelling, retrying and repeating runs.
+
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use windlass_engine::Store;
+use windlass_engine::store::{Cancellation, DefinitionVerb, NewRun, RetrySelection, Role, Run, Submitted};
+use windlass_views::{CancelledRun, RetriedRun, RunView, SubmittedView};
+use windlass_workflow::Param;
+use windlass_workflow::params::{self, Supplied};
+
+use super::workflows::no_workflow;
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::problem::Problem;
+use crate::route::{Document, Method, Route};
+
+/// The header that makes a repeated request the same request.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The longest key of a run, in bytes.
+const RUN_KEY_BYTES: usize = 500;
+/// The most runs of a batch.
+const BATCH_MAX: usize = 500;
+/// The largest body with parameters.
+const PARAMS_BYTES: usize = 1024 * 1024;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::change(
+        Method::Post,
+        "/api/v1/runs",
+        Role::Run,
+        start,
+        Document::of::<SubmittedView>(
+            "Start a run of a registered workflow; with the header Idempotency-Key, the same key means the same run",
+        )
+        .with_body::<StartedRun>(),
+    )
+    .with_body_max(PARAMS_BYTES),
+    Route::change(
+        Method::Post,
+        "/api/v1/runs/batch",
+        Role::Run,
+        batch,
+        Document::of::<BatchView>("Cancel or retry runs, each by itself").with_body::<Batch>(),
+    ),
+    Route::change(
+        Method::Post,
+        "/api/v1/runs/{run_id}/cancel",
+        Role::Run,
+        cancel,
+        Document::of::<CancelledRun>("Stop a run; its waiting jobs never start"),
+    ),
+    Route::change(
+        Method::Post,
+        "/api/v1/runs/{run_id}/retry",
+        Role::Run,
+        retry,
+        Document::of::<RetriedRun>("Run the failed, skipped and cancelled jobs of a run again, or all from a job on")
+            .with_body::<Retry>(),
+    ),
+    Route::change(
+        Method::Post,
+        "/api/v1/runs/{run_id}/rerun",
+        Role::Run,
+        rerun,
+        Document::of::<SubmittedView>("Start a new run with the definition and the parameters of another one")
+            .with_body::<Rerun>(),
+    )
+    .with_body_max(PARAMS_BYTES),
+];
+
+/// A run to start.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StartedRun {
+    /// The name of a registered workflow.
+    workflow: String,
+    /// Values of its parameters.
+    #[serde(default)]
+    params: Map<String, Value>,
+}
+
+/// Which jobs to run again.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Retry {
+    /// The first job to run again, with all that need it. Without it, the jobs that did not succeed.
+    #[serde(default)]
+    from: Option<String>,
+}
+
+/// What is different in the new run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Rerun {
+    /// Other values of parameters.
+    #[serde(default)]
+    params: Map<String, Value>,
+}
+
+/// Runs to change.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Batch {
+    /// What to do with each.
+    action: Action,
+    /// The runs, at most 500.
+    run_ids: Vec<i64>,
+}
+
+/// What is done with each run of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    /// Stop it.
+    Cancel,
+    /// Run the jobs again that did not succeed.
+    Retry,
+}
+
+/// What became of a batch.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "BatchResult")]
+struct BatchView {
+    /// How many runs were changed.
+    changed: usize,
+    /// The runs that were not, and why.
+    unchanged: Vec<UnchangedView>,
+}
+
+/// A run of a batch that was not changed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Unchanged")]
+struct UnchangedView {
+    /// The run.
+    run_id: i64,
+    /// Why not.
+    detail: String,
+}
+
+fn run_of(store: &Store, call: &Call) -> Result<Run, Problem> {
+    Ok(store.runs().get(call.id("run_id")?)?)
+}
+
+/// The values for the parameters of a workflow.
+fn bound(params: &[Param], given: Vec<(String, Supplied)>) -> Result<Map<String, Value>, Problem> {
+    params::bind(params, given).map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
+        let next_step = match names.is_empty() {
+            true => "the workflow takes no parameters; leave them out".to_owned(),
+            false => format!("the workflow takes: {}", names.join(", ")),
+        };
+        Problem::invalid(errors.join("; "), next_step)
+    })
+}
+
+/// The key of `Idempotency-Key`, if it is there.
+pub(super) fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
+    if call.headers.get(IDEMPOTENCY_KEY).is_none() {
+        return Ok(None);
+    }
+    match call.header(IDEMPOTENCY_KEY) {
+        Some(key) if !key.is_empty() && key.len() <= RUN_KEY_BYTES => Ok(Some(key.to_owned())),
+        Some(_) | None => Err(Problem::invalid(
+            "the header Idempotency-Key can't be read",
+            format!("send 1 to {RUN_KEY_BYTES} visible characters"),
+        )),
+    }
+}
+
+fn start(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let wanted: StartedRun = call.json()?;
+    let Some((registration, workflow)) = store.registrations().workflow(&wanted.workflow)? else {
+        return Err(no_workflow(&wanted.workflow));
+    };
+    let given = wanted.params.into_iter().map(|(name, value)| (name, Supplied::Json(value))).collect();
+    let params = bound(&workflow.params, given)?;
+    let run_key = idempotency_key(call)?;
+    let run = NewRun { workflow, params, dir: registration.dir, run_key, occasion: None };
+    let subject = format!("workflow {}", wanted.workflow);
+    let submitted = call.recorded(store, subject).runs().submit(run.clone())?;
+    accepted(store, submitted, &run)
+}
+
+/// The answer about a run that was submitted. A key that belongs to another request is a conflict.
+fn accepted(store: &Store, submitted: Submitted, wanted: &NewRun) -> Result<Answer, Problem> {
+    let run = store.runs().get(submitted.run_id)?;
+    let params: Map<String, Value> = serde_json::from_str(&run.params).unwrap_or_default();
+    if !submitted.created && (run.workflow != wanted.workflow.name || params != wanted.params) {
+        return Err(Problem::conflict(
+            format!("the key belongs to run {}, which has another workflow or other parameters", run.id),
+            "use another key for another request",
+        ));
+    }
+    let status = if submitted.created { StatusCode::CREATED } else { StatusCode::OK };
+    Answer::json_with(status, &SubmittedView::new(submitted, &run.workflow, run.status))
+}
+
+fn cancel(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let run = run_of(store, call)?;
+    let done = if run.status.is_terminal() || run.stop_reason.is_some() {
+        None
+    } else {
+        Some(call.recorded(store, format!("run {}", run.id)).runs().cancel(run.id)?)
+    };
+    let Cancellation { cancelled, stopping } = done.unwrap_or(Cancellation { cancelled: 0, stopping: 0 });
+    let run = RunView::read(store, &store.runs().get(run.id)?)?;
+    Answer::json(&CancelledRun {
+        run,
+        changed: done.is_some(),
+        cancelled_jobs: cancelled,
+        stopping_jobs: stopping,
+    })
+}
+
+fn retry(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let run = run_of(store, call)?;
+    let wanted: Retry = call.json()?;
+    let selection = wanted.from.map_or(RetrySelection::Failed, RetrySelection::From);
+    let retried_jobs = call.recorded(store, format!("run {}", run.id)).runs().retry(run.id, selection)?;
+    let run = RunView::read(store, &store.runs().get(run.id)?)?;
+    Answer::json(&RetriedRun { run, retried_jobs })
+}
+
+fn rerun(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let before = run_of(store, call)?;
+    let wanted: Rerun = call.json()?;
+    let workflow = store.runs().workflow(before.id)?;
+    let kept: Map<String, Value> = serde_json::from_str(&before.params).unwrap_or_default();
+    // A parameter without a value is null in the run.
+    let kept = kept.into_iter().filter(|(name, value)| !value.is_null() && !wanted.params.contains_key(name));
+    let given =
+        kept.chain(wanted.params.clone()).map(|(name, value)| (name, Supplied::Json(value))).collect();
+    let params = bound(&workflow.params, given)?;
+    let run_key = idempotency_key(call)?;
+    let run = NewRun { workflow, params, dir: before.dir, run_key, occasion: None };
+    let file = store.runs().definitions(before.id)?.pop().and_then(|last| last.file);
+    let file = file.map(|file| (DefinitionVerb::Rerun, file));
+    let subject = format!("run {}", before.id);
+    let submitted = call.recorded(store, subject).runs().submit_from(run.clone(), file)?;
+    accepted(store, submitted, &run)
+}
+
+fn batch(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let wanted: Batch = call.json()?;
+    if wanted.run_ids.is_empty() || wanted.run_ids.len() > BATCH_MAX {
+        return Err(Problem::invalid(
+            format!("a batch has 1 to {BATCH_MAX} runs, and this one has {}", wanted.run_ids.len()),
+            "send several batches",
+        ));
+    }
+    let (mut changed, mut unchanged) = (0, Vec::new());
+    for run_id in wanted.run_ids {
+        let recorded = call.recorded(store, format!("run {run_id}"));
+        let done = match wanted.action {
+            Action::Cancel => recorded.runs().cancel(run_id).map(drop),
+            Action::Retry => recorded.runs().retry(run_id, RetrySelection::Failed).map(drop),
+        };
+        match done {
+            Ok(()) => changed += 1,
+            Err(error) if is_about_the_run(&error) => {
+                unchanged.push(UnchangedView { run_id, detail: error.to_string() });
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Answer::json(&BatchView { changed, unchanged })
+}
+
+/// Whether the other runs of a batch can be changed all the same.
+fn is_about_the_run(error: &windlass_engine::Error) -> bool {
+    use windlass_engine::Error;
+    match error {
+        Error::NotFound { .. } | Error::Conflict { .. } | Error::Invalid { .. } => true,
+        Error::Unavailable { .. } | Error::Internal { .. } => false,
+    }
+}

@@ -1,0 +1,45 @@
+//! Workers, the health of the system, and the document about REST itself.
+
+use windlass_engine::Store;
+use windlass_engine::store::Role;
+use windlass_views::{DoctorView, WorkerView};
+
+use super::document;
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::problem::Problem;
+use crate::route::{Document, Route};
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::read(
+        "/api/v1/workers",
+        Role::View,
+        workers,
+        Document::of::<Vec<WorkerView>>("List the live workers"),
+    ),
+    Route::read(
+        "/api/v1/health",
+        Role::View,
+        health,
+        Document::of::<DoctorView>("Check for problems, as `windlass doctor` does"),
+    ),
+    Route::read(
+        "/api/v1/openapi.json",
+        Role::View,
+        openapi,
+        Document::of::<serde_json::Value>("This document"),
+    ),
+];
+
+fn workers(store: &Store, _call: &Call) -> Result<Answer, Problem> {
+    let views: Vec<WorkerView> = store.workers().live()?.iter().map(WorkerView::new).collect();
+    Answer::json(&views)
+}
+
+fn health(_store: &Store, call: &Call) -> Result<Answer, Problem> {
+    Answer::json(&call.sentences.health()?)
+}
+
+fn openapi(_store: &Store, _call: &Call) -> Result<Answer, Problem> {
+    Answer::json(&*document::DOCUMENT)
+}

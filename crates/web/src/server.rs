@@ -1,0 +1,121 @@
+//! Listening, and one task for each connection.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use windlass_engine::Store;
+
+use crate::connections::accept;
+use crate::door::Door;
+use crate::options::WebOptions;
+use crate::sentences::Sentences;
+use crate::threads::{DatabaseThreads, ThreadsEnd};
+
+const RUNTIME_THREAD_NAME: &str = "windlass-web";
+/// The threads of the runtime.
+const RUNTIME_THREADS: usize = 2;
+/// How long the end waits for requests that are being answered.
+const END_MAX: Duration = Duration::from_millis(500);
+
+/// An address that is listened on, before anything is answered.
+pub struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Takes the address.
+    ///
+    /// # Errors
+    /// The system's, for example when another process listens there.
+    pub fn bind(options: &WebOptions) -> io::Result<Listener> {
+        let socket = TcpListener::bind(options.listen.socket())?;
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?;
+        Ok(Listener { socket, address })
+    }
+
+    /// The address, with the port that the system chose if port 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// A running server. Dropping it ends it.
+pub struct WebServer {
+    address: SocketAddr,
+    /// Taken when it ends.
+    parts: Option<Parts>,
+}
+
+struct Parts {
+    runtime: Runtime,
+    stop: watch::Sender<bool>,
+    /// Holds the queues of the database threads, which end when the last task that holds it too has ended.
+    door: Arc<Door>,
+    threads: ThreadsEnd,
+}
+
+impl WebServer {
+    /// Starts to answer.
+    ///
+    /// # Errors
+    /// When the system gives no threads.
+    pub fn start(
+        listener: Listener,
+        store: &Store,
+        sentences: Sentences,
+        options: WebOptions,
+    ) -> io::Result<WebServer> {
+        let Listener { socket, address } = listener;
+        let (database_threads, threads) = DatabaseThreads::start(store)?;
+        let door = Arc::new(Door::new(options, sentences, database_threads, store.clock().clone()));
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(RUNTIME_THREADS)
+            .max_blocking_threads(1)
+            .thread_name(RUNTIME_THREAD_NAME)
+            .enable_all()
+            .build()?;
+        let (stop, stopped) = watch::channel(false);
+        let socket = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(socket)?
+        };
+        runtime.spawn(accept(socket, Arc::clone(&door), stopped));
+        Ok(WebServer { address, parts: Some(Parts { runtime, stop, door, threads }) })
+    }
+
+    /// The address it listens on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers the requests that have come, and ends.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let Some(Parts { runtime, stop, door, threads }) = self.parts.take() else { return };
+        stop.send_replace(true);
+        // The receivers are held by the connections.
+        runtime.block_on(async {
+            let _late = tokio::time::timeout(END_MAX, stop.closed()).await;
+        });
+        runtime.shutdown_timeout(END_MAX);
+        drop(door);
+        threads.wait();
+    }
+}
+
+impl Drop for WebServer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

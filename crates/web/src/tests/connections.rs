@@ -1,0 +1,132 @@
+//! Real connections: slow clients, a full queue, and the end.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use windlass_engine::{Clock, Random, Store};
+use windlass_test_database::TestDatabase;
+
+use super::site::{open, sentences};
+use crate::options::{ListenAddress, WebOptions};
+use crate::server::{Listener, WebServer};
+use crate::threads::{Access, DatabaseThreads, NoResult};
+
+fn start() -> (WebServer, Store, TestDatabase, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let database = TestDatabase::in_folder(folder.path());
+    let clock = Clock::system();
+    let store = Store::new(open(&database, &clock), clock, Random::from_seed(1));
+    let listen = ListenAddress::Set("127.0.0.1:0".parse().unwrap());
+    let options = WebOptions { listen, ..WebOptions::default() };
+    let listener = Listener::bind(&options).unwrap();
+    let server = WebServer::start(listener, &store, sentences(), options).unwrap();
+    (server, store, database, folder)
+}
+
+fn get(server: &WebServer, path: &str) -> String {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
+}
+
+#[test]
+fn a_thousand_slow_clients_keep_nobody_out() {
+    let (server, _store, _database, _folder) = start();
+    let slow: Vec<TcpStream> = (0..1_000)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address()).unwrap();
+            let _closed = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: loc");
+            stream
+        })
+        .collect();
+    let began = Instant::now();
+    assert!(get(&server, "/healthz").starts_with("HTTP/1.1 200"));
+    assert!(get(&server, "/readyz").starts_with("HTTP/1.1 200"));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let began = Instant::now();
+    server.stop();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    drop(slow);
+}
+
+#[test]
+fn the_database_is_called_on_threads_of_its_own() {
+    let (server, store, _database, _folder) = start();
+    drop(server);
+    let (threads, end) = DatabaseThreads::start(&store).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let name = runtime.block_on(threads.call(Access::Read, |_store| {
+        // A runtime on this thread would panic.
+        assert!(tokio::runtime::Handle::try_current().is_err());
+        std::thread::current().name().map(str::to_owned)
+    }));
+    assert!(name.unwrap().unwrap().starts_with("windlass-web-reader"));
+    drop(threads);
+    end.wait();
+}
+
+#[test]
+fn a_full_queue_refuses_the_next_call() {
+    let (server, store, _database, _folder) = start();
+    drop(server);
+    let (threads, _end) = DatabaseThreads::start(&store).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (started, has_started) = channel();
+        let mut gates = Vec::new();
+        let mut calls = Vec::new();
+        for number in 0..2 + 64 {
+            let (gate, is_open) = channel::<()>();
+            gates.push(gate);
+            let started = started.clone();
+            let mut call = Box::pin(threads.call(Access::Write, move |_store| {
+                let _ = started.send(());
+                let _closed = is_open.recv();
+            }));
+            // The first poll puts the call into the queue.
+            assert!(futures_poll(call.as_mut()).is_none());
+            calls.push(call);
+            if number < 2 {
+                has_started.recv().unwrap();
+            }
+        }
+        let refused = threads.call(Access::Write, |_store| ()).await;
+        assert_eq!(refused, Err(NoResult::Full));
+        // The threads that read have a queue of their own.
+        assert_eq!(threads.call(Access::Read, |_store| 7).await, Ok(7));
+        drop(gates);
+        for call in calls {
+            call.await.unwrap();
+        }
+        assert_eq!(threads.call(Access::Write, |_store| 8).await, Ok(8));
+    });
+}
+
+/// Polls a future once.
+fn futures_poll<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match future.poll(&mut context) {
+        std::task::Poll::Ready(value) => Some(value),
+        std::task::Poll::Pending => None,
+    }
+}
+
+#[test]
+fn a_defect_of_a_handler_takes_no_thread() {
+    let (server, store, _database, _folder) = start();
+    drop(server);
+    let (threads, _end) = DatabaseThreads::start(&store).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        for _ in 0..10 {
+            let panicked = threads.call(Access::Read, |_store| panic!("as planned")).await;
+            assert_eq!(panicked, Err::<(), _>(NoResult::Panicked));
+        }
+        assert_eq!(threads.call(Access::Read, |_store| 7).await, Ok(7));
+    });
+}

@@ -1,0 +1,11 @@
+//! Tests of the whole door, on either database. A request goes to the router as it comes from a connection.
+#![allow(clippy::unwrap_used)]
+
+mod attacks;
+mod changes;
+mod connections;
+mod pages;
+mod rest;
+mod roles;
+mod sessions;
+mod site;

@@ -1,0 +1,230 @@
+//! A server without a socket, and requests to it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tower::ServiceExt;
+use windlass_db::Database;
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::store::{NewRun, NewToken, Role, Secret};
+use windlass_engine::{Clock, Random, Store, TABLES};
+use windlass_test_database::{DatabaseKind, TestDatabase};
+use windlass_views::DoctorView;
+use windlass_workflow::{Source, Workflow};
+
+use crate::door::{Door, Peer, cookie_name, router};
+use crate::options::WebOptions;
+use crate::sentences::Sentences;
+use crate::threads::DatabaseThreads;
+
+/// When the clock of the tests begins.
+pub(crate) const START_MS: i64 = 1_800_000_000_000;
+
+pub(crate) struct Site {
+    runtime: tokio::runtime::Runtime,
+    router: Router,
+    pub(crate) door: Arc<Door>,
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    _database: TestDatabase,
+    _folder: tempfile::TempDir,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn is(&self, status: u16) -> &Reply {
+        assert_eq!(self.status.as_u16(), status, "{self:?}");
+        self
+    }
+}
+
+/// A request that is being written.
+pub(crate) struct Ask<'s> {
+    site: &'s Site,
+    builder: axum::http::request::Builder,
+    host: Option<&'static str>,
+    body: Body,
+    from: IpAddr,
+}
+
+pub(crate) fn sentences() -> Sentences {
+    Sentences::new(
+        |_reason, _job, _now_ms| "a reason".to_owned(),
+        || Ok(DoctorView { ok: true, findings: Vec::new() }),
+    )
+}
+
+pub(crate) fn open(database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
+    let address = database.address();
+    match database.kind() {
+        DatabaseKind::Sqlite => {
+            Arc::new(SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap())
+        }
+        DatabaseKind::Postgres => {
+            let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
+            let random = Random::from_seed(1);
+            let options = PostgresOptions { clock: clock.clone(), random, ..PostgresOptions::default() };
+            Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap())
+        }
+    }
+}
+
+impl Site {
+    pub(crate) fn new() -> Site {
+        Site::with(WebOptions::default())
+    }
+
+    pub(crate) fn with(options: WebOptions) -> Site {
+        let folder = tempfile::tempdir().unwrap();
+        let database = TestDatabase::in_folder(folder.path());
+        let clock = Clock::manual(START_MS);
+        let store = Store::new(open(&database, &clock), clock.clone(), Random::from_seed(1));
+        let (threads, _end) = DatabaseThreads::start(&store).unwrap();
+        let door = Arc::new(Door::new(options, sentences(), threads, clock.clone()));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Site { runtime, router: router(&door), door, store, clock, _database: database, _folder: folder }
+    }
+
+    /// Adds a token and returns its secret.
+    pub(crate) fn token(&self, name: &str, role: Role) -> String {
+        self.token_until(name, role, None)
+    }
+
+    pub(crate) fn token_until(&self, name: &str, role: Role, expires_at: Option<i64>) -> String {
+        let secret = Secret::generate().unwrap();
+        let token = NewToken { name: name.to_owned(), hash: secret.hash(), role, expires_at };
+        self.store.access().add_token(token).unwrap();
+        secret.text().to_owned()
+    }
+
+    /// Begins a session with a link, and returns its cookie as a browser sends it.
+    pub(crate) fn session(&self, role: Role) -> String {
+        let secret = Secret::generate().unwrap();
+        let until = self.clock.now_ms() + 60_000;
+        self.store.access().add_link(&secret.hash(), "ada", role, until).unwrap();
+        let reply = self.get(&format!("/open?code={}", secret.text())).send();
+        reply.is(303);
+        cookie_of(&reply)
+    }
+
+    /// The token that forms of a session send.
+    pub(crate) fn form_token(&self, cookie: &str) -> String {
+        let secret = cookie.strip_prefix(&format!("{}=", cookie_name(&self.door.options))).unwrap();
+        windlass_engine::store::secret_hash(&format!("form of {secret}"))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Ask<'_> {
+        self.ask("GET", path)
+    }
+
+    pub(crate) fn post(&self, path: &str) -> Ask<'_> {
+        self.ask("POST", path)
+    }
+
+    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask<'_> {
+        Ask {
+            site: self,
+            builder: Request::builder().method(method).uri(path),
+            host: Some("127.0.0.1:9463"),
+            body: Body::empty(),
+            from: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        }
+    }
+
+    /// Submits a run of a workflow with the jobs `a` and `b`.
+    pub(crate) fn run(&self) -> i64 {
+        let run = NewRun {
+            workflow: workflow("two", "[jobs.a]\nrun = 'true'\n[jobs.b]\nrun = 'true'\nneeds = ['a']\n"),
+            params: Default::default(),
+            dir: None,
+            run_key: None,
+            occasion: None,
+        };
+        self.store.runs().submit(run).unwrap().run_id
+    }
+}
+
+pub(crate) fn workflow(name: &str, rest: &str) -> Workflow {
+    let text = format!("name = \"{name}\"\n{rest}");
+    let source = Source::new("test.toml".to_owned(), text.into_bytes()).unwrap();
+    windlass_workflow::parse(&source).unwrap()
+}
+
+/// The cookie of a reply as a browser sends it back.
+pub(crate) fn cookie_of(reply: &Reply) -> String {
+    reply.header("set-cookie").split(';').next().unwrap().to_owned()
+}
+
+impl Ask<'_> {
+    pub(crate) fn header(self, name: &str, value: &str) -> Self {
+        Ask { builder: self.builder.header(name, value), ..self }
+    }
+
+    pub(crate) fn token(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    pub(crate) fn host(self, host: Option<&'static str>) -> Self {
+        Ask { host, ..self }
+    }
+
+    pub(crate) fn from(self, from: IpAddr) -> Self {
+        Ask { from, ..self }
+    }
+
+    /// A cookie, the origin of the own pages, and the token of the forms.
+    pub(crate) fn by_browser(self, cookie: &str) -> Self {
+        let token = self.site.form_token(cookie);
+        self.header("cookie", cookie).header("origin", "http://127.0.0.1:9463").header("x-form-token", &token)
+    }
+
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.header("content-type", "application/json").body(Body::from(body.to_string()))
+    }
+
+    pub(crate) fn form(self, fields: &str) -> Self {
+        self.header("content-type", "application/x-www-form-urlencoded").body(Body::from(fields.to_owned()))
+    }
+
+    pub(crate) fn body(self, body: Body) -> Self {
+        Ask { body, ..self }
+    }
+
+    pub(crate) fn send(self) -> Reply {
+        let builder = match self.host {
+            Some(host) => self.builder.header("host", host),
+            None => self.builder,
+        };
+        let mut request = builder.body(self.body).unwrap();
+        request.extensions_mut().insert(Peer(self.from));
+        let router = self.site.router.clone();
+        self.site.runtime.block_on(async move {
+            let response = router.oneshot(request).await.unwrap();
+            let (parts, body) = response.into_parts();
+            let bytes = body.collect().await.unwrap().to_bytes();
+            let body = String::from_utf8_lossy(&bytes).into_owned();
+            Reply { status: parts.status, headers: parts.headers, body }
+        })
+    }
+}
