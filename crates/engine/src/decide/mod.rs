@@ -4,6 +4,7 @@
 pub mod call;
 pub mod for_each;
 pub mod next_definition;
+pub mod retry_preview;
 mod signal;
 mod sleep;
 mod wait;

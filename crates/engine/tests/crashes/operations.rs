@@ -4,8 +4,8 @@
 use std::cell::OnceCell;
 
 use windlass_engine::store::{
-    Backfill, CopyError, Finish, NewRun, NewSignal, NewWorker, NextDefinition, Order, QueueLimits,
-    RetrySelection, Scope, Setting, Verdict,
+    Backfill, CopyError, DeadLetterCursor, DeadLetters, Finish, NewRun, NewSignal, NewWorker, NextDefinition,
+    Order, QueueLimits, RetrySelection, Scope, Setting, Verdict,
 };
 use windlass_engine::transition::{RetryState, after_attempt};
 use windlass_engine::{Error, JobStatus, Result, Store, WorkerStatus};
@@ -228,6 +228,26 @@ pub(crate) fn retry_with_another_definition() -> Operation {
         }
     };
     operation(1, |databases| states::failed_run(&databases.bench), run)
+}
+
+pub(crate) fn delete_dead_letters() -> Operation {
+    let prepare = |databases: &TestDatabases| {
+        states::pending_jobs(&databases.bench);
+        databases
+            .bench
+            .raw()
+            .execute("UPDATE jobs SET status = 'FAILED', finished_at = 1 WHERE run_id IS NULL");
+    };
+    operation(1, prepare, |store, _stage| {
+        let which = DeadLetters {
+            statuses: vec![JobStatus::Failed],
+            kind: None,
+            queue: None,
+            error: None,
+            before_ms: i64::MAX,
+        };
+        store.jobs().delete_next(&which, DeadLetterCursor::default()).map(drop)
+    })
 }
 
 pub(crate) fn prune() -> Operation {

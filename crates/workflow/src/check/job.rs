@@ -33,7 +33,7 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     in_range(job.priority, -limits::PRIORITY..=limits::PRIORITY, "priority")?;
     in_range(job.max_interruptions, 0..=limits::ATTEMPTS, "max_interruptions")?;
     check_requires(&job.requires)?;
-    in_range(job.version, 0..=limits::VERSION, "version")?;
+    in_range(job.code_version, 0..=limits::CODE_VERSION, "code_version")?;
     if let Some(concurrency) = &job.concurrency {
         check_concurrency(concurrency, names)?;
     }

@@ -215,7 +215,7 @@ fn complete<'t, 's>(
             .or(defaults.max_interruptions)
             .unwrap_or(DEFAULT_MAX_INTERRUPTIONS),
         requires: capabilities(settings.requires.as_deref().or(defaults.requires.as_deref())),
-        version: settings.version.or(defaults.version).unwrap_or(0),
+        code_version: settings.code_version.or(defaults.code_version).unwrap_or(0),
         concurrency: settings.concurrency.or(defaults.concurrency),
     };
     let requires = settings.requires.unwrap_or_default().into();
@@ -230,7 +230,7 @@ const KEYS_OF_WORKERS: [&str; 12] = [
     "on_interrupt",
     "max_interruptions",
     "requires",
-    "version",
+    "code_version",
     "concurrency",
     "secrets",
     "success_if",
@@ -259,7 +259,7 @@ const KEYS_OF_ATTEMPTS: [&str; 15] = [
     "on_interrupt",
     "max_interruptions",
     "requires",
-    "version",
+    "code_version",
     "concurrency",
     "secrets",
     "success_if",
