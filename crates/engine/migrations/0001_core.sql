@@ -404,7 +404,9 @@ CREATE TABLE events (
     event_id       {text} UNIQUE,
     received_at    {integer} NOT NULL,
     -- When the jobs that waited for it were told.
-    dispatched_at  {integer}
+    dispatched_at  {integer},
+    -- How many runs of triggers have started each other, up to the run whose job has sent it; 0 for all other events.
+    depth          {integer} NOT NULL DEFAULT 0 CHECK (depth >= 0)
 ) {strict};
 
 CREATE INDEX events_of_name ON events (name, event_key, id);

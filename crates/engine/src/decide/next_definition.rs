@@ -93,7 +93,8 @@ fn work(workflow: &Workflow, job: &Job) -> (Job, BTreeSet<String>, BTreeSet<Stri
             let own = std::mem::take(&mut shell.env);
             shell.env = workflow.env.clone().into_iter().chain(own).collect();
         }
-        Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {}
+        Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Signal(_) => {
+        }
     }
     let work = Job {
         action,

@@ -510,6 +510,16 @@ pub(crate) fn admit_runs() -> Operation {
     })
 }
 
+/// Jobs send events, and a job of another run waits for one of them.
+pub(crate) fn send_events() -> Operation {
+    let prepare = |databases: &TestDatabases| states::undecided_signals(&databases.bench);
+    operation(3, prepare, |store, _stage| {
+        decide_all(store)?;
+        while store.for_scheduler().dispatch_events()? {}
+        decide_all(store)
+    })
+}
+
 pub(crate) fn start_calls() -> Operation {
     // The run, and the run that its child starts.
     operation(2, |databases| states::calls(&databases.bench), |store, _stage| decide_all(store))

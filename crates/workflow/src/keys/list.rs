@@ -416,3 +416,6 @@ pub(super) const APPROVAL: &[Key] = &[
     kinds::wait_for::TIMEOUT,
     kinds::wait_for::ON_TIMEOUT,
 ];
+
+pub(super) const SIGNAL: &[Key] =
+    &[kinds::wait_for::EVENT, kinds::wait_for::EVENT_KEY, kinds::signal::PAYLOAD];

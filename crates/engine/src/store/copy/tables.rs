@@ -100,7 +100,7 @@ pub(super) const COPIED_TABLES: &[Table] = &[
         deadline_at integer, group_id integer, item_index integer, item text, max_parallel integer, fail_fast integer,
         definition integer),
     table!("events", 1: "id > $1", "id", id integer, name text, event_key text, payload text, event_id text,
-        received_at integer, dispatched_at integer),
+        received_at integer, dispatched_at integer, depth integer),
     table!("event_counter", 1: "id > $1", "id", id integer, last integer),
     table!("triggers", 2: "(workflow, name) > (CAST($1 AS TEXT), CAST($2 AS TEXT))", "workflow, name", workflow text,
         name text, definition text, event_name text, after_event_id integer, created_at integer, failed_at integer,
