@@ -22,14 +22,17 @@ use crate::commands::{
 #[cfg(feature = "web")]
 use crate::commands::{open, web};
 use crate::output;
-use crate::text::table;
+use crate::text::{table, wrap};
+
+/// The name of the program.
+pub(crate) const NAME: &str = "windlass";
 
 /// Durable workflows in one binary and one SQLite file.
 ///
 /// Write a workflow in a file and run it. If a job, this program or the machine dies, finished jobs stay
 /// finished, and `windlass resume` continues with the others.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, disable_version_flag = true, after_long_help = EXIT_CODES, styles = STYLES)]
+#[command(name = NAME, version, disable_version_flag = true, after_long_help = EXIT_CODES, styles = STYLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalOptions,
@@ -129,6 +132,8 @@ const GROUPS: &[(&str, &[&str])] = &[
 const HEADING: Style = Style::new().bold();
 /// Where the texts about verbs begin.
 const VERB_COLUMN: usize = 14;
+/// The width for which the ends of help texts are written.
+const TEXT_COLUMNS: usize = 80;
 const LITERAL: Style = AnsiColor::Cyan.on_default();
 const STYLES: Styles = Styles::styled().header(HEADING).usage(HEADING).literal(LITERAL);
 
@@ -187,11 +192,31 @@ fn variable_of(option: &str, command: &clap::Command) -> Option<String> {
         .or_else(|| command.get_subcommands().find_map(|verb| variable_of(option, verb)))
 }
 
-/// The clap command, with the verbs in groups. `completions` describes it.
+/// The clap command, with the verbs in groups.
 pub(crate) fn command() -> clap::Command {
+    let width = table::stdout_width();
     let command = Cli::command();
-    let template = help_template(&command, table::stdout_width());
-    command.help_template(template)
+    let template = help_template(&command, width);
+    // The texts are written for 80 columns.
+    match width.filter(|width| *width < TEXT_COLUMNS) {
+        Some(width) => refitted(command, width).help_template(template),
+        None => command.help_template(template),
+    }
+}
+
+/// The command with the ends of its help texts, and those of its parts, in this width.
+fn refitted(command: clap::Command, width: usize) -> clap::Command {
+    let fit = |text: &StyledStr| StyledStr::from(wrap::refit(&text.to_string(), Some(width)));
+    let (short, long) = (command.get_after_help().map(fit), command.get_after_long_help().map(fit));
+    let command = match short {
+        Some(short) => command.after_help(short),
+        None => command,
+    };
+    let command = match long {
+        Some(long) => command.after_long_help(long),
+        None => command,
+    };
+    command.mut_subcommands(|verb| refitted(verb, width))
 }
 
 /// What a verb does, broken between words so that it fits beside the verb.
@@ -228,9 +253,9 @@ fn help_template(command: &clap::Command, width: Option<usize>) -> StyledStr {
         }
     }
     text.push_str(&format!("\n{HEADING}Global options:{HEADING:#}\n{{options}}{{after-help}}"));
-    text.push_str(&format!(
-        "\n`{LITERAL}windlass VERB --help{LITERAL:#}` shows the options of a verb, with examples.\n"
-    ));
+    let closing =
+        format!("`{LITERAL}windlass VERB --help{LITERAL:#}` shows the options of a verb, with examples.");
+    text.push_str(&format!("\n{}\n", wrap::refit(&closing, width)));
     StyledStr::from(text)
 }
 
@@ -259,9 +284,23 @@ mod tests {
             assert!(console::measure_text_width(line) < 80, "{line}");
         }
         let narrow = help_template(&command(), Some(60)).to_string();
-        for line in narrow.lines().filter(|line| line.starts_with("  ")) {
+        for line in narrow.lines().filter(|line| line.starts_with("  ") || line.contains("VERB")) {
             assert!(console::measure_text_width(line) <= 60, "{line}");
         }
+    }
+
+    #[test]
+    fn the_texts_at_the_end_of_a_help_fit_a_narrow_terminal() {
+        let mut checked = 0;
+        for verb in refitted(command(), 60).get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            // A command stays whole, so that it can be copied.
+            for line in help.lines().filter(|line| !line.starts_with(' ')) {
+                assert!(console::measure_text_width(line) <= 60, "{}: {line}", verb.get_name());
+                checked += 1;
+            }
+        }
+        assert!(checked > 100, "{checked}");
     }
 
     #[test]

@@ -98,6 +98,18 @@ impl Failure {
         Failure::File { message, help }
     }
 
+    /// A file that does not exist, beside one with a similar name.
+    pub(crate) fn not_found_file(path: &Path, similar: &Path) -> Failure {
+        Failure::File {
+            message: format!(
+                "the file {} does not exist; did you mean {}?",
+                path.display(),
+                similar.display()
+            ),
+            help: "check the spelling and the current folder".to_owned(),
+        }
+    }
+
     /// A failure of writing to standard output.
     pub(crate) fn from_output(error: &io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -143,28 +155,15 @@ impl Failure {
 
     /// The text for standard error, or nothing if everything was printed before.
     fn text(&self) -> Option<String> {
-        match self {
-            Failure::ClosedPipe
-            | Failure::RunFailed
-            | Failure::ProblemsFound
-            | Failure::CasesFailed
-            | Failure::RunCancelled
-            | Failure::RunTimedOut => None,
-            Failure::InvalidFiles { message, .. } => message.as_deref().map(labelled_error),
-            Failure::InvalidWorkflow { report, help } => {
+        match self.form() {
+            Form::SaidBefore(_) => None,
+            Form::Files { message, .. } => message.map(labelled_error),
+            Form::Report { report, help } => {
                 let report = report.render(Colour::Always);
                 Some(format!("{}\n\n{}", report.trim_end(), labelled_help(help)))
             }
-            Failure::Interrupted { message, resume } => Some(format!("{message}\nresume with: {resume}")),
-            Failure::Usage { message, help }
-            | Failure::InvalidParameters { message, help }
-            | Failure::Conflict { message, help }
-            | Failure::File { message, help }
-            | Failure::NotFound { message, help }
-            | Failure::Database { message, help }
-            | Failure::DamagedDatabase { message, help }
-            | Failure::Output { message, help }
-            | Failure::Internal { message, help } => {
+            Form::Interrupted { message, resume } => Some(format!("{message}\nresume with: {resume}")),
+            Form::Message { message, help } => {
                 Some(format!("{}\n\n{}", labelled_error(message), labelled_help(help)))
             }
         }
@@ -205,15 +204,25 @@ impl Failure {
 
     /// The message and the next step. A report on a file has many.
     pub(crate) fn parts(&self) -> Option<(&str, &str)> {
+        match self.form() {
+            Form::Message { message, help } => Some((message, help)),
+            Form::Interrupted { message, resume } => Some((message, resume)),
+            Form::SaidBefore(_) | Form::Report { .. } | Form::Files { .. } => None,
+        }
+    }
+
+    /// What there is to say.
+    fn form(&self) -> Form<'_> {
         match self {
-            Failure::ClosedPipe
-            | Failure::RunFailed
-            | Failure::ProblemsFound
-            | Failure::CasesFailed
-            | Failure::RunCancelled
-            | Failure::RunTimedOut
-            | Failure::InvalidWorkflow { .. }
-            | Failure::InvalidFiles { .. } => None,
+            Failure::ClosedPipe => Form::SaidBefore("standard output was closed"),
+            Failure::RunFailed => Form::SaidBefore("a run ended FAILED"),
+            Failure::RunCancelled => Form::SaidBefore("a run ended CANCELLED"),
+            Failure::RunTimedOut => Form::SaidBefore("a run reached its timeout"),
+            Failure::ProblemsFound => Form::SaidBefore("problems were found; standard output lists them"),
+            Failure::CasesFailed => Form::SaidBefore("cases failed; standard output lists them"),
+            Failure::InvalidWorkflow { report, help } => Form::Report { report, help },
+            Failure::InvalidFiles { message, errors } => Form::Files { message: message.as_deref(), errors },
+            Failure::Interrupted { message, resume } => Form::Interrupted { message, resume },
             Failure::Usage { message, help }
             | Failure::InvalidParameters { message, help }
             | Failure::Conflict { message, help }
@@ -221,11 +230,24 @@ impl Failure {
             | Failure::NotFound { message, help }
             | Failure::Database { message, help }
             | Failure::DamagedDatabase { message, help }
-            | Failure::Interrupted { message, resume: help }
             | Failure::Output { message, help }
-            | Failure::Internal { message, help } => Some((message, help)),
+            | Failure::Internal { message, help } => Form::Message { message, help },
         }
     }
+}
+
+/// What there is to say about a failure, whatever it is.
+enum Form<'f> {
+    /// People were told before. Programs get it in a few words.
+    SaidBefore(&'static str),
+    /// The errors of a file, with its lines.
+    Report { report: &'f Report, help: &'f str },
+    /// The errors of several files, which people were told.
+    Files { message: Option<&'f str>, errors: &'f [FileError] },
+    /// The way to go on.
+    Interrupted { message: &'f str, resume: &'f str },
+    /// A message and the next step.
+    Message { message: &'f str, help: &'f str },
 }
 
 /// The next step after the system refused a resource.

@@ -4,6 +4,7 @@
 mod arguments;
 mod cli;
 mod commands;
+mod complete;
 mod config;
 mod database;
 mod engine_errors;
@@ -40,6 +41,7 @@ use crate::stderr::Talk;
 use crate::text::time::{self, Zone};
 
 fn main() -> ExitCode {
+    complete::answer_shell();
     let cli = cli::parse();
     let format = cli.global.output;
     match execute(cli) {
@@ -145,7 +147,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Notify(args) => notify::execute(&global, &args),
         Command::Doctor(args) => doctor::execute(&global, &args),
         Command::Db(args) => db::execute(&global, &args),
-        Command::Completions(args) => completions::execute(&global, &mut cli::command(), &args),
+        Command::Completions(args) => completions::execute(&global, &args),
         Command::Man(args) => man::execute(&global, cli::command(), &args),
     }
 }

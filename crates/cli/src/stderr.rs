@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::sync::OnceLock;
 
+use crate::text::{table, wrap};
+
 /// How much is said. `--quiet` sets it once.
 static TALK: OnceLock<Talk> = OnceLock::new();
 
@@ -13,6 +15,8 @@ pub(crate) enum Talk {
     All,
     /// Warnings and errors.
     ErrorsOnly,
+    /// Nothing: what is written would get into the prompt of a shell.
+    Nothing,
 }
 
 /// Decides how much is said from now on.
@@ -29,12 +33,17 @@ pub(crate) fn talk() -> Talk {
 pub(crate) fn note(text: &str) {
     match talk() {
         Talk::All => warn(text),
-        Talk::ErrorsOnly => {}
+        Talk::ErrorsOnly | Talk::Nothing => {}
     }
 }
 
-/// Writes a warning or an error, and a newline. A write error is ignored: nobody could read a report of it.
+/// Writes a warning or an error, and a newline. A narrow terminal gets lines that are broken between words. A write error is
+/// ignored: nobody could read a report of it.
 pub(crate) fn warn(text: &str) {
+    if talk() == Talk::Nothing {
+        return;
+    }
+    let text = wrap::fit(text, table::stderr_width());
     let mut stderr = anstream::stderr().lock();
     let _ = writeln!(stderr, "{text}");
 }

@@ -13,34 +13,38 @@ use windlass_engine::store::{DefinitionFile, NewRun, OnlyJobs};
 use windlass_workflow::{Report, STANDARD_INPUT, Source, SubsetError, Workflow, hash_of_stored, limits};
 
 use crate::arguments::GlobalOptions;
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};
+use crate::workflow_files::is_workflow_file;
 use crate::{find, stderr};
 pub(crate) use parameters::{describe as describe_param, invalid as invalid_params, parse_pair};
 pub(crate) use standard_input::{
     STANDARD_INPUT_FORMAT_HELP, StandardInputArgs, is_standard_input, load_standard_input,
-    read_standard_input,
+    read as read_standard_input,
 };
 
 /// The longest run key, in bytes.
 const MAX_RUN_KEY_BYTES: usize = 500;
+/// How many entries of a folder are compared with a mistyped name.
+const FOLDER_ENTRIES_MAX: usize = 1_000;
 
 /// A workflow and its parameters.
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowArgs {
     /// A workflow file, TOML, YAML or JSON; the name of a registered workflow; or `-`, standard input
-    #[arg(value_name = "FILE|NAME")]
+    #[arg(value_name = "FILE|NAME", add = complete::workflow_file_or_name())]
     workflow: PathBuf,
 
     #[command(flatten)]
     standard_input: StandardInputArgs,
 
     /// A parameter of the workflow; may be given many times
-    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = parameters::parse_pair)]
+    #[arg(short, long = "param", value_name = "KEY=VALUE", add = complete::param_of_file(), value_parser = parameters::parse_pair)]
     params: Vec<(String, String)>,
 
-    /// A JSON, TOML or YAML file with parameters; -p overrides the file
+    /// A JSON, TOML or YAML file with parameters, or `-`, standard input; -p overrides it
     #[arg(long, value_name = "FILE")]
     params_file: Option<PathBuf>,
 }
@@ -63,7 +67,7 @@ pub(crate) struct SubmissionArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
     /// Run only this job, without the jobs that it needs; several with commas. Handlers are left out
-    #[arg(long, value_name = "JOB", value_delimiter = ',')]
+    #[arg(long, value_name = "JOB", add = complete::job_of_file(), value_delimiter = ',')]
     only: Vec<String>,
 
     /// With --only: also run the jobs that it needs, directly or not
@@ -177,11 +181,11 @@ impl SubmissionArgs {
 impl WorkflowArgs {
     /// Reads the workflow from standard input, the file, or else the registered workflow of that name.
     pub(crate) fn read(&self, global: &GlobalOptions) -> Result<ReadWorkflow, Failure> {
+        self.check_standard_input()?;
         if is_standard_input(&self.workflow) {
             let (workflow, _source) = self.standard_input.load().map_err(|error| error.failure())?;
             return Ok(ReadWorkflow { workflow, dir: Some(folder_of(Path::new("."))?), file: None });
         }
-        self.standard_input.refuse()?;
         if self.workflow.exists() {
             let (workflow, source) =
                 load_with_source(&self.workflow, PathOrigin::Named).map_err(|error| error.failure())?;
@@ -193,16 +197,38 @@ impl WorkflowArgs {
 
     /// The values of the workflow's parameters.
     pub(crate) fn bind(&self, workflow: &Workflow) -> Result<Map<String, Json>, Failure> {
-        parameters::bind(workflow, &self.params, self.params_file.as_deref())
+        let from_file = match &self.params_file {
+            Some(path) if is_standard_input(path) => self.standard_input.load_params()?,
+            Some(path) => parameters::read_file(path)?,
+            None => Map::new(),
+        };
+        parameters::bind(workflow, &self.params, from_file)
+    }
+
+    /// Standard input is one thing, and `--format` is for it.
+    fn check_standard_input(&self) -> Result<(), Failure> {
+        let params_are_there = self.params_file.as_deref().is_some_and(is_standard_input);
+        match (is_standard_input(&self.workflow), params_are_there) {
+            (true, true) => Err(Failure::usage(
+                "standard input can't be the workflow and the parameters at once",
+                "name a file for one of them",
+            )),
+            (true, false) | (false, true) => Ok(()),
+            (false, false) => self.standard_input.refuse(),
+        }
     }
 
     fn registered(&self, global: &GlobalOptions) -> Result<ReadWorkflow, Failure> {
         let name = self.workflow.to_string_lossy();
         let is_path = looks_like_a_file(&self.workflow);
-        let no_file = || Failure::unreadable(&self.workflow, &io::ErrorKind::NotFound.into());
+        let no_file = || match similar_file(&self.workflow) {
+            Some(similar) => Failure::not_found_file(&self.workflow, &similar),
+            None => Failure::unreadable(&self.workflow, &io::ErrorKind::NotFound.into()),
+        };
         let database = match Database::if_exists(global) {
             Ok(Some(database)) => database,
             Ok(None) | Err(_) if is_path => return Err(no_file()),
+            Ok(None) if similar_file(&self.workflow).is_some() => return Err(no_file()),
             Ok(None) => {
                 return Err(Failure::not_found(
                     format!("there is no file `{name}`, and no database with registered workflows"),
@@ -220,11 +246,32 @@ impl WorkflowArgs {
             }
             None if is_path => Err(no_file()),
             None => {
+                let registered = database.ask(|store| store.registrations().list())?;
+                let names = registered.iter().map(|registration| registration.name.as_str());
+                if find::nearest_name(&name, names).is_none() && similar_file(&self.workflow).is_some() {
+                    return Err(no_file());
+                }
                 let reason = "there is no such file, and no workflow is registered under the name";
                 Err(find::no_workflow(&database, &name, reason)?)
             }
         }
     }
+}
+
+/// The workflow file beside a file that is not there, with the most similar name, or with the same one and an ending.
+fn similar_file(missing: &Path) -> Option<PathBuf> {
+    let folder = missing.parent()?;
+    let name = missing.file_name()?.to_str()?;
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let found = here.read_dir().ok()?.take(FOLDER_ENTRIES_MAX).flatten().map(|entry| entry.path());
+    let names: Vec<String> = found
+        .filter(|path| is_workflow_file(path))
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .collect();
+    let stem = |file: &&String| Path::new(file.as_str()).file_stem().is_some_and(|stem| stem == name);
+    let with_ending = names.iter().find(stem).map(String::as_str);
+    let similar = with_ending.or_else(|| find::nearest_name(name, names.iter().map(String::as_str)))?;
+    Some(folder.join(similar))
 }
 
 /// The file from which a workflow was read. A pipe is no file, and neither is one whose path is not UTF-8.

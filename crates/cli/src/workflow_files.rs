@@ -183,7 +183,8 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 
-fn is_workflow_file(path: &Path) -> bool {
+/// Whether the name of the file is one of a workflow file.
+pub(crate) fn is_workflow_file(path: &Path) -> bool {
     if is_test_file(path) {
         return false;
     }

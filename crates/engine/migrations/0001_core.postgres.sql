@@ -63,7 +63,7 @@ CREATE OR REPLACE VIEW claimable_jobs AS
            (greatest(-4000000000000000000, least(4000000000000000000, execute_after))
             - greatest(-1000000, least(1000000, priority)) * 60000) AS claim_order
     FROM jobs
-    WHERE status = 'PENDING' AND kind > '' AND requires = '[]' AND version = 0
+    WHERE status = 'PENDING' AND kind > '' AND requires = '[]' AND code_version = 0
       AND queue NOT IN (
           SELECT queues.name FROM queues
           WHERE queues.paused_at IS NOT NULL OR queues.rate_jobs IS NOT NULL OR queues.fifo = 1

@@ -276,10 +276,10 @@ CREATE TABLE jobs (
     finished_at          {integer},
     -- Whether a job that is asked to stop is killed at once, without a grace time.
     cancel_at_once       {integer} NOT NULL DEFAULT 0 CHECK (cancel_at_once = 0 OR cancel_at_once = 1),
-    -- What a worker needs to claim the job: all of these capabilities (a sorted JSON list), and this version or a
-    -- later one.
+    -- What a worker needs to claim the job: all of these capabilities (a sorted JSON list), and this version of the
+    -- code or a later one.
     requires             {text} NOT NULL DEFAULT '[]',
-    version              {integer} NOT NULL DEFAULT 0 CHECK (version >= 0 AND version <= 9007199254740991),
+    code_version         {integer} NOT NULL DEFAULT 0 CHECK (code_version >= 0 AND code_version <= 9007199254740991),
     -- How many jobs with the same key may be PENDING or RUNNING at a time. The others are WAITING for a slot.
     concurrency_key      {text},
     concurrency_limit    {integer} CHECK (concurrency_limit >= 1),
@@ -348,7 +348,7 @@ CREATE TABLE jobs (
 -- two jobs never changes, so no job waits for ever.
 --
 -- A claim of one run does not mention `kind > ''`, so that the database can't use the index of all queues for it.
-CREATE INDEX jobs_claim ON jobs (queue, kind, requires, version, {rank}, id)
+CREATE INDEX jobs_claim ON jobs (queue, kind, requires, code_version, {rank}, id)
     WHERE status = 'PENDING' AND kind > '';
 -- The run at the top has the jobs of all runs below it.
 CREATE INDEX jobs_claim_in_run ON jobs (coalesce(root_run_id, run_id), {rank}, id)
@@ -404,7 +404,9 @@ CREATE TABLE events (
     event_id       {text} UNIQUE,
     received_at    {integer} NOT NULL,
     -- When the jobs that waited for it were told.
-    dispatched_at  {integer}
+    dispatched_at  {integer},
+    -- How many runs of triggers have started each other, up to the run whose job has sent it; 0 for all other events.
+    depth          {integer} NOT NULL DEFAULT 0 CHECK (depth >= 0)
 ) {strict};
 
 CREATE INDEX events_of_name ON events (name, event_key, id);
@@ -582,7 +584,7 @@ CREATE TABLE workers (
     started_at    {integer} NOT NULL,
     stopped_at    {integer},
     capabilities  {text} NOT NULL DEFAULT '[]',
-    version       {integer} NOT NULL DEFAULT 0,
+    code_version  {integer} NOT NULL DEFAULT 0,
     -- What its machine lacks to start jobs, for people: open files, processes, memory, temporary files.
     shortage      {text}
 ) {strict};
@@ -700,7 +702,7 @@ CREATE VIEW claimable_jobs AS
     SELECT id, run_id, name, kind, queue, priority, execute_after, payload, attempt, failures, max_attempts,
            timeout_ms, created_at, {rank} AS claim_order
     FROM jobs
-    WHERE status = 'PENDING' AND kind > '' AND requires = '[]' AND version = 0
+    WHERE status = 'PENDING' AND kind > '' AND requires = '[]' AND code_version = 0
       AND queue NOT IN (
           SELECT queues.name FROM queues
           WHERE queues.paused_at IS NOT NULL OR queues.rate_jobs IS NOT NULL OR queues.fifo = 1

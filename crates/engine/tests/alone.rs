@@ -5,7 +5,7 @@ mod support;
 
 use support::{Bench, failure, graph, noop, success};
 use windlass_engine::store::{
-    DeadLetterCursor, DeadLetters, Job, JobChange, NewJob, Order, QueueLimits, RETRY_BATCH, Setting,
+    DEAD_LETTERS_BATCH, DeadLetterCursor, DeadLetters, Job, JobChange, NewJob, Order, QueueLimits, Setting,
     StartTime,
 };
 use windlass_engine::transition::{Outcome, Repeat};
@@ -162,7 +162,7 @@ fn all_dead_letters_of_a_kind_or_an_error_run_again() {
 #[test]
 fn many_dead_letters_run_again_in_batches() {
     let bench = Bench::new();
-    let jobs = RETRY_BATCH * 2 + 5;
+    let jobs = DEAD_LETTERS_BATCH * 2 + 5;
     let ids = bench.store.jobs().enqueue(vec![noop(); jobs as usize]).unwrap();
     // They ended at three instants, so that pages end between jobs of one instant.
     bench.raw().execute(
@@ -188,6 +188,34 @@ fn many_dead_letters_run_again_in_batches() {
         .raw()
         .execute("UPDATE jobs SET status = 'FAILED', finished_at = 2000000 WHERE status = 'SCHEDULED'");
     assert_eq!(retry_all(&bench, &which), [2]);
+}
+
+#[test]
+fn many_dead_letters_are_deleted_in_batches() {
+    let bench = Bench::new();
+    let jobs = DEAD_LETTERS_BATCH + 5;
+    bench.store.jobs().enqueue(vec![noop(); jobs as usize]).unwrap();
+    bench
+        .raw()
+        .execute("UPDATE jobs SET status = 'FAILED', last_error = 'bounced', finished_at = 1000 + id % 3");
+    bench.raw().execute("UPDATE jobs SET last_error = 'full' WHERE id <= 2");
+    let run_id = bench.submit(graph(vec![vec![]]));
+    bench.raw().execute(&format!(
+        "UPDATE jobs SET status = 'FAILED', last_error = 'bounced', finished_at = 1 WHERE run_id = {run_id}"
+    ));
+    let waiting = bench.enqueue(noop());
+    let which = DeadLetters { error: Some("bounced".to_owned()), ..all_failed(&bench) };
+    let (mut batches, mut next) = (Vec::new(), Some(DeadLetterCursor::default()));
+    while let Some(after) = next {
+        let batch = bench.store.jobs().delete_next(&which, after).unwrap();
+        batches.push(batch.jobs);
+        next = batch.next;
+    }
+    assert_eq!(batches, [DEAD_LETTERS_BATCH, 3]);
+    let left = bench.raw().rows("SELECT id FROM jobs ORDER BY id", |row| row.get::<_, i64>(0));
+    assert_eq!(left, [1, 2, waiting - 1, waiting], "another error, a job of a run, and one that waits");
+    let succeeded = DeadLetters { statuses: vec![JobStatus::Successful], ..all_failed(&bench) };
+    assert!(bench.store.jobs().delete_next(&succeeded, DeadLetterCursor::default()).is_err());
 }
 
 #[test]

@@ -441,12 +441,14 @@ fn only_a_worker_with_the_required_capabilities_claims_a_job() {
 fn a_job_is_not_claimed_by_a_worker_with_a_lower_version() {
     let bench = Bench::new();
     let worker = bench.worker();
-    let at =
-        |version| WorkerCapabilities { version, ..WorkerCapabilities::of_kinds(vec!["noop".to_owned()]) };
-    let new = bench.enqueue(NewJob { version: 7, ..noop() });
+    let at = |code_version| WorkerCapabilities {
+        code_version,
+        ..WorkerCapabilities::of_kinds(vec!["noop".to_owned()])
+    };
+    let new = bench.enqueue(NewJob { code_version: 7, ..noop() });
     let any = bench.enqueue(noop());
     assert_eq!(bench.claim_as(worker, at(6)), [any]);
-    let too_old = Reason::WorkersTooOld { version: 7, newest: 0 };
+    let too_old = Reason::WorkersTooOld { code_version: 7, newest: 0 };
     assert_eq!(bench.store.jobs().why(new).unwrap().reasons, [too_old]);
     assert_eq!(bench.claim_as(worker, at(7)), [new]);
 }

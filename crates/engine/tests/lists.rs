@@ -70,7 +70,7 @@ fn takes_run(filter: &RunFilter, run: &Run) -> bool {
         && within(filter.created, Some(run.created_at))
         && within(filter.started, run.started_at)
         && filter.run_key.as_ref().is_none_or(|key| run.run_key.as_ref() == Some(key))
-        && filter.param.as_ref().is_none_or(|ParamFilter { name, value }| {
+        && filter.params.iter().all(|ParamFilter { name, value }| {
             let params: serde_json::Value = serde_json::from_str(&run.params).unwrap();
             let found = &params[name];
             let text = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
@@ -114,11 +114,20 @@ fn random_run_filter(random: &Random) -> RunFilter {
         created: maybe(random, &[time()]).unwrap_or_default(),
         started: maybe(random, &[time(), TimeRange::default()]).unwrap_or_default(),
         run_key: maybe(random, &[None, None, Some("key 50".to_owned()), Some("key".to_owned())]).flatten(),
-        param: maybe(
+        params: maybe(
             random,
-            &[None, None, Some(param("a", "1")), Some(param("b", "Text")), Some(param("b", "true"))],
+            &[
+                vec![],
+                vec![],
+                vec![param("a", "1")],
+                vec![param("b", "Text")],
+                vec![param("b", "true")],
+                vec![param("a", "1"), param("b", "Text")],
+                vec![param("b", "true"), param("a", "1"), param("a", "1")],
+                vec![param("a", "1"), param("a", "2")],
+            ],
         )
-        .flatten(),
+        .unwrap_or_default(),
         started_by: maybe(random, &[StartedBy::Submission, StartedBy::Schedule(RunSource::Catchup)]),
         schedule_id: maybe(random, &[None, Some(1), Some(2), None]).flatten(),
         cursor: Cursor {
@@ -165,8 +174,8 @@ fn a_search_among_runs_stops_and_goes_on() {
         " SELECT CASE n % 2 WHEN 0 THEN 'w0' ELSE 'w1' END, 'SUCCESSFUL',
                  CASE n WHEN 5 THEN '{\"day\":\"monday\"}' ELSE '{}' END, 1 FROM numbers"
     ));
-    let param = Some(ParamFilter { name: "day".to_owned(), value: "monday".to_owned() });
-    let mut filter = RunFilter { param, ..RunFilter::newest(10) };
+    let params = vec![ParamFilter { name: "day".to_owned(), value: "monday".to_owned() }];
+    let mut filter = RunFilter { params, ..RunFilter::newest(10) };
     let page = bench.store.runs().list(&filter).unwrap();
     let floor = 120_000 - SEARCH_MAX + 1;
     assert_eq!((page.rows.len(), page.next, page.searched_to), (0, Some(floor), Some(floor)));
@@ -177,7 +186,7 @@ fn a_search_among_runs_stops_and_goes_on() {
     // A tag that few runs have narrows the search.
     bench.raw().execute("INSERT INTO run_tags (tag, run_id) VALUES ('few', 5), ('few', 6), ('few', 119999)");
     let tagged = RunFilter { tag: Some("few".to_owned()), ..RunFilter::newest(10) };
-    let narrow = RunFilter { param: filter.param.clone(), ..tagged };
+    let narrow = RunFilter { params: filter.params.clone(), ..tagged };
     let page = bench.store.runs().list(&narrow).unwrap();
     assert_eq!((page.rows.len(), page.searched_to), (1, None));
     // Of one workflow and state there are few enough to look at all of them.
@@ -223,7 +232,7 @@ fn takes_job(filter: &JobFilter, job: &Job) -> bool {
             .workflow
             .as_deref()
             .is_none_or(|workflow| matches!((workflow, job.run_id), ("w", Some(1 | 2)) | ("v", Some(3))))
-        && filter.param.as_ref().is_none_or(|param| param.value == "1" && job.run_id == Some(2))
+        && filter.params.iter().all(|param| param.value == "1" && job.run_id == Some(2))
         && filter.error.as_ref().is_none_or(|text| {
             job.last_error.as_ref().is_some_and(|error| error.to_lowercase().contains(&text.to_lowercase()))
         })
@@ -256,9 +265,11 @@ fn random_job_filter(random: &Random) -> JobFilter {
         )
         .unwrap_or_default(),
         workflow: maybe(random, &[None, None, Some("w"), Some("v")]).flatten().map(str::to_owned),
-        param: maybe(random, &[None, None, None, Some("1"), Some("2")])
-            .flatten()
-            .map(|value| ParamFilter { name: "a".to_owned(), value: value.to_owned() }),
+        params: maybe(random, &[vec![], vec![], vec![], vec!["1"], vec!["2"], vec!["1", "2"]])
+            .unwrap_or_default()
+            .into_iter()
+            .map(|value: &str| ParamFilter { name: "a".to_owned(), value: value.to_owned() })
+            .collect(),
         cursor: Cursor {
             before: maybe_between(random, 200),
             after: maybe_between(random, 200),
@@ -338,10 +349,13 @@ fn a_list_has_limits_and_says_so() {
     for text in [String::new(), "x".repeat(1_001), "a\0b".to_owned()] {
         let filter = JobFilter { error: Some(text.clone()), ..JobFilter::default() };
         assert!(matches!(bench.store.jobs().list(&filter).unwrap_err(), Error::Invalid { .. }));
-        let param = Some(ParamFilter { name: "a".to_owned(), value: text });
-        let filter = RunFilter { param, ..RunFilter::default() };
+        let params = vec![ParamFilter { name: "a".to_owned(), value: text }];
+        let filter = RunFilter { params, ..RunFilter::default() };
         assert!(matches!(bench.store.runs().list(&filter).unwrap_err(), Error::Invalid { .. }));
     }
+    let params = vec![ParamFilter { name: "a".to_owned(), value: "1".to_owned() }; 21];
+    let error = bench.store.runs().list(&RunFilter { params, ..RunFilter::default() }).unwrap_err();
+    assert!(error.to_string().contains("the limit is 20"), "{error}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_standalone_job_has_the_same_limits() {
         (NewJob { timeout_ms: Some(i64::MAX), ..noop() }, "timeout_ms is 9223372036854775807"),
         (NewJob { max_attempts: 0, ..noop() }, "max_attempts is 0"),
         (NewJob { priority: i64::MIN, ..noop() }, "priority is -9223372036854775808"),
-        (NewJob { version: -1, ..noop() }, "version is -1"),
+        (NewJob { code_version: -1, ..noop() }, "code_version is -1"),
         (NewJob { queue: String::new(), ..noop() }, "the queue is empty"),
         (NewJob { requires: vec!["x".to_owned(); 33], ..noop() }, "33 capabilities; the limit is 32"),
     ];

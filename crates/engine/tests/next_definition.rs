@@ -6,6 +6,7 @@ mod support;
 use serde_json::json;
 use support::{Bench, failure, success};
 use windlass_engine::decide::next_definition::DefinitionChanges;
+use windlass_engine::decide::retry_preview::PreviewedJob;
 use windlass_engine::store::{
     ClaimedJob, Continued, DefinitionFile, DefinitionVerb, NewRun, NextDefinition, OnlyJobs, RetrySelection,
 };
@@ -93,9 +94,29 @@ impl Run {
 
     fn retry_selected(&self, text: &str, selection: RetrySelection) -> Result<Continued> {
         let next = NextDefinition { workflow: workflow(text), file: None };
+        let preview = self.bench.store.runs().preview_retry(self.id, &selection, Some(&next.workflow));
         let done = self.bench.store.runs().retry_with(self.id, selection, next);
         self.bench.assert_sound();
+        if let Ok(done) = &done {
+            let preview = preview.unwrap();
+            assert_eq!(preview.changes, done.changes);
+            self.assert_foreseen(&preview.jobs);
+        }
         done
+    }
+
+    /// A preview has named the jobs that a retry made ready, and no others. It may name a job that is skipped at once,
+    /// because of another one that failed.
+    fn assert_foreseen(&self, preview: &[PreviewedJob]) {
+        let sql = format!("SELECT name, status FROM jobs WHERE run_id = {} AND group_id IS NULL", self.id);
+        let foreseen = |name: &String| preview.iter().any(|job| job.name == *name);
+        for (name, status) in
+            self.bench.raw().rows(&sql, |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
+        {
+            let is_ready = ["BLOCKED", "PENDING", "SCHEDULED", "WAITING"].contains(&status.as_str());
+            let is_possible = is_ready == foreseen(&name) || (status == "SKIPPED" && foreseen(&name));
+            assert!(is_possible, "{name} is {status}: {preview:#?}");
+        }
     }
 
     fn refused(&self, text: &str) -> String {

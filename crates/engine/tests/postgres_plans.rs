@@ -268,7 +268,7 @@ fn a_claim_costs_the_same_with_any_number_of_jobs_on_postgres() {
         }
     }
     // The claim steps from partition to partition with one seek each. Otherwise it would read all waiting jobs.
-    let seek = "Index Cond: (ROW(queue, kind, requires, version) >= ROW(COALESCE(candidate.queue";
+    let seek = "Index Cond: (ROW(queue, kind, requires, code_version) >= ROW(COALESCE(candidate.queue";
     for plan in plans_of("candidates (id)") {
         assert!(plan.contains(seek) && !plan.contains("Sort"), "{plan}");
     }

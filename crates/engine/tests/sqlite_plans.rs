@@ -148,7 +148,7 @@ fn the_claim_of_the_guide_reads_the_index_in_order() {
     let page = include_str!("../../../docs/guide/sql-workers.md");
     let claim = page.split("```sql\n-- claim\n").nth(1).unwrap().split("```").next().unwrap();
     let plan = plan(&rusqlite::Connection::open(&path).unwrap(), claim);
-    let head = "SEARCH jobs USING INDEX jobs_claim (queue=? AND kind=? AND requires=? AND version=?)";
+    let head = "SEARCH jobs USING INDEX jobs_claim (queue=? AND kind=? AND requires=? AND code_version=?)";
     assert!(plan.iter().any(|step| step == head), "{plan:#?}");
     assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
 }
@@ -164,7 +164,7 @@ fn the_next_claim_partition_is_found_with_one_seek() {
     let candidates = &texts(candidates)[0];
     let raw = rusqlite::Connection::open(&path).unwrap();
     let plan = plan(&raw, candidates);
-    let seek = "SEARCH next USING INDEX jobs_claim ((queue,kind,requires,version)>(?,?,?,?))";
+    let seek = "SEARCH next USING INDEX jobs_claim ((queue,kind,requires,code_version)>(?,?,?,?))";
     assert!(plan.iter().any(|step| step == seek), "{plan:#?}");
     // The plan does not show this: with `>`, SQLite would begin at the equal rows and read the whole partition.
     raw.execute_batch(

@@ -229,3 +229,22 @@ fn many_events_and_a_trigger_that_comes_meanwhile_lose_nothing() {
     let filter = RunFilter { workflow: Some("deploy".to_owned()), ..RunFilter::newest(1_000) };
     assert_eq!(bench.store.runs().list(&filter).unwrap().rows.len(), 250);
 }
+
+/// A workflow whose event starts it again. The event says how long the chain is.
+#[test]
+fn a_chain_of_events_that_jobs_send_ends() {
+    let bench = Bench::new();
+    let text = "name = 'again'\n[[triggers]]\nevent = 'go'\n[jobs.tell]\nsignal = { event = 'go' }\n";
+    let source = windlass_workflow::Source::new("again.toml", text.as_bytes().to_vec()).unwrap();
+    let workflow = windlass_workflow::parse(&source).unwrap();
+    bench.store.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+    signal(&bench, "go", "", "null");
+    for _run in 0..2 * TRIGGER_DEPTH_MAX {
+        dispatch(&bench);
+        while bench.store.for_scheduler().decide_waiting().unwrap() > 0 {}
+    }
+    let runs = runs(&bench, "again");
+    assert_eq!(runs.len() as i64, TRIGGER_DEPTH_MAX);
+    assert!(runs.iter().all(|run| run.status == RunStatus::Successful));
+    assert!(trigger(&bench, "again").failure.unwrap().error.contains("16 runs have started each other"));
+}

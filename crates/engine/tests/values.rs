@@ -39,7 +39,7 @@ fn job() -> Job {
         on_interrupt: OnInterrupt::Fail,
         max_interruptions: 7,
         requires: vec!["gpu".to_owned()],
-        version: 8,
+        code_version: 8,
         concurrency: Some(Concurrency {
             key: "tenant-{{ params.tenant }}".to_owned(),
             limit: 9,
@@ -74,7 +74,7 @@ fn a_run_and_its_jobs_have_the_values_of_the_workflow() {
     let row = columns(
         &bench,
         "SELECT kind, name, queue, priority, max_attempts, max_interruptions, on_interrupt, allow_failure,
-                timeout_ms, blocked_by, status, execute_after, created_at, updated_at, requires, version,
+                timeout_ms, blocked_by, status, execute_after, created_at, updated_at, requires, code_version,
                 concurrency_key, concurrency_limit, on_full, unique_key, attempt, failures, worker_id
          FROM jobs",
     );
@@ -114,13 +114,13 @@ fn a_standalone_job_has_the_requested_values() {
         timeout_ms: Some(5_005),
         unique_key: Some("once".to_owned()),
         requires: vec!["ssd".to_owned(), "gpu".to_owned(), "ssd".to_owned()],
-        version: 6,
+        code_version: 6,
         concurrency: Some(Concurrency { key: "k".to_owned(), limit: 7, on_full: OnFull::Skip }),
     });
     let row = columns(
         &bench,
         "SELECT kind, payload, queue, priority, execute_after, max_attempts, timeout_ms, unique_key, requires,
-                version, concurrency_key, concurrency_limit, on_full, status, created_at, updated_at, run_id
+                code_version, concurrency_key, concurrency_limit, on_full, status, created_at, updated_at, run_id
          FROM jobs",
     );
     let expected =

@@ -337,3 +337,49 @@ fn events_are_kept_for_a_week_and_as_long_as_an_older_run_is_unfinished() {
     assert_eq!(left(), 0);
     assert_eq!(shop.signal("other", "3").id, 3);
 }
+
+/// The first run waits for what the second one sends.
+#[test]
+fn a_job_sends_an_event_once_however_often_it_is_executed() {
+    let shop = Shop::of(ORDER);
+    assert_eq!(shop.turn(), ["order"]);
+    let sender = shop.bench.submit(parse(
+        "params = { amount = { default = '7' } }\n[jobs.tell]\n\
+         signal = { event = 'paid', key = '{{ run.workflow }}', payload = { amount = 7, by = ['{{ run.workflow }}'] } }\n",
+    ));
+    shop.assert_paid("{\"amount\":7,\"by\":[\"shop\"]}");
+    let tell = shop.bench.store.jobs().find_by_name(sender, "tell").unwrap().unwrap();
+    assert_eq!((tell.status, tell.attempt), (JobStatus::Successful, 0));
+    let sent = json!({ "event": "paid", "key": "shop", "payload": { "amount": 7, "by": ["shop"] } });
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&tell.output.unwrap()).unwrap(), sent);
+    let events = || {
+        let sql = "SELECT count(*) FROM events";
+        shop.bench.raw().rows(sql, |row| row.get::<_, i64>(0))[0]
+    };
+    assert_eq!(events(), 1);
+    shop.bench.store.runs().retry(sender, RetrySelection::From("tell".to_owned())).unwrap();
+    shop.turn();
+    assert_eq!(shop.bench.store.runs().get(sender).unwrap().status, RunStatus::Successful);
+    assert_eq!(events(), 1, "the id of the event is that of the job");
+}
+
+#[test]
+fn an_event_that_cannot_be_sent_fails_its_job() {
+    let long = "x".repeat(40_000);
+    let text = format!(
+        "[jobs.long]\nsignal = {{ event = 'e', payload = ['{long}', '{{{{ run.workflow }}}}', '{long}'] }}\n\
+         [jobs.empty]\nsignal = {{ event = 'e', key = '{{{{ run.run_key | default(\"\") }}}}' }}\n"
+    );
+    let shop = Shop::of(
+        &text
+            .replace("run.run_key | default(\"\")", "params.none | default(\"\")")
+            .replace("[jobs.long]", "[params.none]\nrequired = false\n[jobs.long]"),
+    );
+    shop.turn();
+    for (name, reason) in [("long", "the limit is 65536"), ("empty", "`signal.key` is empty")] {
+        let job = shop.job(name);
+        assert_eq!(job.status, JobStatus::Failed);
+        let error = job.last_error.unwrap();
+        assert!(error.contains(reason), "{error}");
+    }
+}

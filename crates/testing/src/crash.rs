@@ -95,7 +95,9 @@ fn is_safe_to_repeat(job: &Job) -> bool {
             Method::Post | Method::Patch => false,
         },
         Action::Shell(_) => false,
-        Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Call(_) => true,
+        Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Signal(_) | Action::Call(_) => {
+            true
+        }
     }
 }
 
@@ -192,7 +194,9 @@ fn timeless(jobs: &WorkflowJobs<'_>, name: &str, job: Option<&ObservedJob>) -> O
     let instant = match &jobs.find(name)?.action {
         Action::Approval(_) => "at",
         Action::WaitFor(_) => "received_at",
-        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::Call(_) => return Some(output),
+        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::Call(_) | Action::Signal(_) => {
+            return Some(output);
+        }
     };
     if let Some(fields) = output.as_object_mut() {
         fields.remove(instant);

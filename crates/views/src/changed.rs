@@ -92,6 +92,36 @@ pub struct RetriedJobs {
     pub retried_jobs: i64,
 }
 
+/// What a retry of a run would execute.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RetryPreview")]
+pub struct RetryPreviewView {
+    /// The run.
+    pub run_id: i64,
+    /// The jobs that would run again, in the order of the file.
+    pub jobs: Vec<RetriedJobPreview>,
+}
+
+/// A job that would run again.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RetriedJobPreview {
+    /// Its name.
+    pub job: String,
+    /// Why: `ended` without success, `items` of it did, `changed`, `added`, `named`, `after` another job, or `handler`.
+    pub reason: String,
+    /// The job that it needs, which would run again.
+    pub after: Option<String>,
+}
+
+/// Jobs that belong to no run, after all that match were deleted, or before it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DeletedJobs {
+    /// How many jobs match, up to a million.
+    pub matching_jobs: i64,
+    /// How many of them are deleted; 0 without `--yes`.
+    pub deleted_jobs: i64,
+}
+
 /// A job that was deleted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DeletedJob {

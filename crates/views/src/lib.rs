@@ -34,7 +34,7 @@ pub use access::{AuditView, NewTokenView, OpenedView, TokenView};
 pub use artifact::ArtifactView;
 pub use changed::{
     CancelledJob, CancelledRun, ChangedJob, ChangedQueue, ChangedSchedule, ChangedWorkflow, DeletedJob,
-    RetriedJobs, RetriedRun,
+    DeletedJobs, RetriedJobPreview, RetriedJobs, RetriedRun, RetryPreviewView,
 };
 pub use database::{
     BackupView, CheckView, CopiedView, MigratedView, ProblemView, PrunedView, RestoredView, VacuumedView,

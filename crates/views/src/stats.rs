@@ -129,7 +129,7 @@ impl WorkerView {
             threads: worker.threads,
             queues: worker.queues.as_deref().map(json),
             capabilities: json(&worker.capabilities),
-            code_version: worker.version,
+            code_version: worker.code_version,
             running: worker.running,
         }
     }

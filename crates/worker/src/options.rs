@@ -20,7 +20,7 @@ pub struct WorkerOptions {
     /// The capabilities that it has. Jobs may require some.
     pub capabilities: Vec<String>,
     /// The version of its code. It gets no jobs that require a later one.
-    pub version: i64,
+    pub code_version: i64,
     /// How many jobs it executes at once, 1 to [`THREADS_MAX`].
     pub threads: i64,
     /// How long other workers leave it its jobs without a sign of life, in milliseconds. If it can't renew the lease,
@@ -42,7 +42,7 @@ impl Default for WorkerOptions {
         WorkerOptions {
             scope: Scope::Everything,
             capabilities: Vec::new(),
-            version: 0,
+            code_version: 0,
             threads: i64::try_from(cores).unwrap_or(1).clamp(8, THREADS_MAX),
             lease_ms: 30_000,
             grace_ms: 5_000,

@@ -30,5 +30,9 @@ pub(crate) fn register(store: &Store, kinds: Vec<String>, options: &WorkerOption
 
 /// What a worker that executes these kinds can execute.
 pub(crate) fn worker_capabilities(kinds: Vec<String>, options: &WorkerOptions) -> WorkerCapabilities {
-    WorkerCapabilities { kinds, capabilities: options.capabilities.clone(), version: options.version }
+    WorkerCapabilities {
+        kinds,
+        capabilities: options.capabilities.clone(),
+        code_version: options.code_version,
+    }
 }

@@ -68,7 +68,7 @@ impl Job {
             on_interrupt: OnInterrupt::default(),
             max_interruptions: DEFAULT_MAX_INTERRUPTIONS,
             requires: Vec::new(),
-            version: 0,
+            code_version: 0,
             concurrency: None,
         }
     }

@@ -137,18 +137,24 @@ fn unknown(job: &Job, call: &Call, reason: &'static str) -> CallError {
 fn own_calls(workflow: &Workflow) -> impl Iterator<Item = (&Job, &Call)> {
     workflow.jobs.iter().filter_map(|job| match &job.action {
         Action::Call(call) => Some((job, call)),
-        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
-            None
-        }
+        Action::Shell(_)
+        | Action::Http(_)
+        | Action::Sleep(_)
+        | Action::WaitFor(_)
+        | Action::Approval(_)
+        | Action::Signal(_) => None,
     })
 }
 
 fn call_of(job: &mut Job) -> Option<&mut Call> {
     match &mut job.action {
         Action::Call(call) => Some(call),
-        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
-            None
-        }
+        Action::Shell(_)
+        | Action::Http(_)
+        | Action::Sleep(_)
+        | Action::WaitFor(_)
+        | Action::Approval(_)
+        | Action::Signal(_) => None,
     }
 }
 

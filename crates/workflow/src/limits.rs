@@ -60,7 +60,7 @@ pub const ARTIFACT_SEARCH: usize = 100_000;
 /// The largest number of capabilities that a job may require.
 pub const CAPABILITIES: usize = 32;
 /// The largest `version` of a job. Every JSON parser reads integers up to this one exactly.
-pub const VERSION: i64 = 9_007_199_254_740_991;
+pub const CODE_VERSION: i64 = 9_007_199_254_740_991;
 /// The largest `limit` of a `concurrency`.
 pub const CONCURRENCY: i64 = 1_000;
 /// The largest size of a concurrency key in bytes, after its templates are rendered.

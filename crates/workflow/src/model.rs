@@ -386,9 +386,9 @@ pub struct Job {
     /// Capabilities that a worker must have to claim the job, sorted, without duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<String>,
-    /// The lowest version of a worker that may execute the job. 0 allows every worker.
+    /// The lowest version of the code on a worker that may execute the job. 0 allows every worker.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub version: i64,
+    pub code_version: i64,
     /// A limit on how many jobs with the same key run at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,

@@ -60,7 +60,7 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
             Some(json!({ "required": ["url"], "allOf": [body] }))
         }
         Table::ForEach => Some(one_of(&["in", "matrix"])),
-        Table::WaitFor => Some(json!({ "required": ["event"] })),
+        Table::WaitFor | Table::Signal => Some(json!({ "required": ["event"] })),
         Table::Approval => Some(json!({ "required": ["prompt"] })),
         Table::Repeat => Some(json!({ "required": ["until", "every"] })),
         Table::Artifact => Some(json!({ "required": ["glob"] })),

@@ -40,6 +40,34 @@ fn steps_run_in_their_order_unless_they_say_what_they_depend_on() {
 }
 
 #[test]
+fn types_of_parameters_are_carried_over_or_named() {
+    let text = "params:\n  - {name: mode, type: string, enum: [full, delta], default: delta}\n  \
+        - {name: rows, type: integer, default: 5, minimum: 1, max_length: 3}\n  \
+        - {name: rate, type: number, default: 0.5}\n  - {name: quick, type: boolean, default: false}\n  \
+        - {name: note, required: false}\n  - {name: day, type: date, default: x}\n  \
+        - {name: count, type: integer, default: many}\n  - {name: size, type: integer, enum: [1, 2]}\n\
+        steps:\n  - echo $rows\n";
+    let parts = [
+        "mode = { type = \"choice\", choices = [\"full\", \"delta\"], default = \"delta\" }",
+        "rows = { type = \"integer\", default = 5 }",
+        "rate = { type = \"number\", default = 0.5 }",
+        "quick = { type = \"boolean\", default = false }",
+        "note = { default = \"\" }",
+        "day = { default = \"x\" }",
+        "count = { type = \"integer\", required = true }",
+        "size = { type = \"choice\", choices = [\"1\", \"2\"], required = true }",
+    ];
+    let left_out = [
+        "line 3: `minimum` of parameter `rows`",
+        "line 3: `max_length` of parameter `rows`",
+        "line 7: the type `date` of parameter `day`",
+        "the default `many` of parameter `count` is no value of its type",
+        "line 9: the type beside `enum` of parameter `size`",
+    ];
+    assert_imports(text, &parts, &left_out);
+}
+
+#[test]
 fn values_reach_scripts_as_variables() {
     let text = "params: 2026 MODE=full\nenv:\n  - DIR: /data/${MODE}\n  - DAY: \"`date`\"\nsteps:\n  \
         - {name: a, command: load $1 $DIR, output: ROWS}\n  \

@@ -35,7 +35,7 @@ fn file_with(table: Table, entry: &str) -> String {
         Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
         // A job has one action.
         Table::Job
-            if ["\"http\"", "\"workflow\"", "\"sleep\"", "\"wait_for\"", "\"approval\""]
+            if ["\"http\"", "\"workflow\"", "\"sleep\"", "\"wait_for\"", "\"approval\"", "\"signal\""]
                 .iter()
                 .any(|key| entry.starts_with(key)) =>
         {
@@ -54,6 +54,7 @@ fn file_with(table: Table, entry: &str) -> String {
         Table::Auth => file_with(Table::Http, &format!("\"url\": \"http://a\", \"auth\": {{{entry}}}")),
         Table::Sleep => format!("{{\"jobs\": {{\"a\": {{\"sleep\": {{{entry}}}}}}}}}"),
         Table::WaitFor => format!("{{\"jobs\": {{\"a\": {{\"wait_for\": {{{entry}}}}}}}}}"),
+        Table::Signal => format!("{{\"jobs\": {{\"a\": {{\"signal\": {{{entry}}}}}}}}}"),
         Table::Approval => format!("{{\"jobs\": {{\"a\": {{\"approval\": {{{entry}}}}}}}}}"),
     }
 }
@@ -109,6 +110,7 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
         Table::Auth => ("http.md", "## Keys of `auth`\n"),
         Table::Sleep => ("waiting.md", "## Keys of `sleep`\n"),
         Table::WaitFor => ("waiting.md", "## Keys of `wait_for`\n"),
+        Table::Signal => ("waiting.md", "## Keys of `signal`\n"),
         Table::Approval => ("waiting.md", "## Keys of `approval`\n"),
     }
 }

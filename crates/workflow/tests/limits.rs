@@ -118,8 +118,8 @@ fn capabilities_versions_and_concurrency() {
     assert_limit(requires, limits::CAPABILITIES, "33; the limit is 32");
     let capability = |length: usize| job_with(&format!("requires = '{}'", "x".repeat(length)));
     assert_limit(capability, limits::NAME_CHARS, "the limit is 200");
-    let version = |version: usize| job_with(&format!("version = {version}"));
-    assert_limit(version, usize::try_from(limits::VERSION).unwrap(), "between 0 and 9007199254740991");
+    let version = |version: usize| job_with(&format!("code_version = {version}"));
+    assert_limit(version, usize::try_from(limits::CODE_VERSION).unwrap(), "between 0 and 9007199254740991");
     let limit = |limit: usize| job_with(&format!("concurrency = {{ key = 'k', limit = {limit} }}"));
     assert_limit(limit, usize::try_from(limits::CONCURRENCY).unwrap(), "between 1 and 1000");
 }

@@ -85,7 +85,7 @@ const INVALID: &[(Change, &str, &str)] = &[
     (|w| w.jobs[0].queue.clear(), "jobs[0] (`j0`).queue", "empty"),
     (|w| w.jobs[0].priority = i64::MIN, "jobs[0] (`j0`).priority", "-1000 to 1000"),
     (|w| w.jobs[0].max_interruptions = -1, "jobs[0] (`j0`).max_interruptions", "it is -1"),
-    (|w| w.jobs[0].version = -1, "jobs[0] (`j0`).version", "it is -1"),
+    (|w| w.jobs[0].code_version = -1, "jobs[0] (`j0`).code_version", "it is -1"),
     (|w| w.jobs[0].requires = vec!["b".into(), "a".into()], "jobs[0] (`j0`).requires[1]", "sorted"),
     (|w| w.jobs[0].requires = vec!["b b".into()], "jobs[0] (`j0`).requires[0]", "is not a valid name"),
     (|w| concurrency(w, "", 1), "jobs[0] (`j0`).concurrency.key", "empty"),

@@ -144,7 +144,7 @@ fn a_job_with_few_keys_gets_the_defaults() {
         on_interrupt: OnInterrupt::Rerun,
         max_interruptions: model::DEFAULT_MAX_INTERRUPTIONS,
         requires: Vec::new(),
-        version: 0,
+        code_version: 0,
         concurrency: None,
     };
     assert_eq!(job, expected);
@@ -349,19 +349,19 @@ fn a_schedule_with_few_keys_gets_the_defaults() {
 fn a_job_has_capabilities_a_version_and_a_concurrency_key() {
     let workflow = parsed(
         "a.toml",
-        "[params]\ntenant = {}\n[defaults]\nrequires = 'gpu'\nversion = 3\nconcurrency = { key = 'all', limit = 5 }\n\
+        "[params]\ntenant = {}\n[defaults]\nrequires = 'gpu'\ncode_version = 3\nconcurrency = { key = 'all', limit = 5 }\n\
          [jobs.a]\nrun = 'x'\n\
-         [jobs.b]\nrun = 'x'\nrequires = ['ssd', 'gpu', 'ssd']\nversion = 0\n\
+         [jobs.b]\nrun = 'x'\nrequires = ['ssd', 'gpu', 'ssd']\ncode_version = 0\n\
          concurrency = { key = '{{ run.workflow }}-{{ params.tenant }}', on_full = 'cancel_oldest' }\n\
          [jobs.c]\nrun = 'x'\nrequires = []\nconcurrency = { key = 'k', limit = 2, on_full = 'skip' }\n",
     );
     let concurrency = |key: &str, limit, on_full| Some(Concurrency { key: key.to_owned(), limit, on_full });
     let [a, b, c] = &workflow.jobs[..] else { panic!("{:?}", workflow.jobs) };
-    assert_eq!((a.requires.as_slice(), a.version), (&["gpu".to_owned()][..], 3));
+    assert_eq!((a.requires.as_slice(), a.code_version), (&["gpu".to_owned()][..], 3));
     assert_eq!(a.concurrency, concurrency("all", 5, OnFull::Wait));
-    assert_eq!((b.requires.as_slice(), b.version), (&["gpu".to_owned(), "ssd".to_owned()][..], 0));
+    assert_eq!((b.requires.as_slice(), b.code_version), (&["gpu".to_owned(), "ssd".to_owned()][..], 0));
     assert_eq!(b.concurrency, concurrency("{{ run.workflow }}-{{ params.tenant }}", 1, OnFull::CancelOldest));
-    assert_eq!((c.requires.as_slice(), c.version), (&[][..], 3));
+    assert_eq!((c.requires.as_slice(), c.code_version), (&[][..], 3));
     assert_eq!(c.concurrency, concurrency("k", 2, OnFull::Skip));
 }
 

@@ -104,7 +104,14 @@ fn a_trigger_is_shown_where_its_workflow_is_and_doctor_says_why_it_started_nothi
         applied.stdout
     );
     assert!(sandbox.run(&["workflows"]).exited(0).stdout.contains("event push"));
-    let _service = serve(&sandbox);
+    let service = serve(&sandbox);
+    sandbox.run(&["signal", "push", "--payload", "{\"n\": 1}"]).exited(0);
+    eventually("the log names the run, the trigger and what started it", || {
+        let log = service.stderr_so_far();
+        let line = log.lines().find(|line| line.contains("the trigger starts a run"))?.to_owned();
+        let parts = ["run_id=1", "trigger=deploy/", "started_by=event:1"];
+        parts.iter().all(|part| line.contains(part)).then_some(())
+    });
     sandbox.run(&["signal", "push", "--payload", "{\"n\": \"x\"}"]).exited(0);
     eventually("doctor says why", || {
         let doctor = sandbox.run(&["doctor"]).stdout;

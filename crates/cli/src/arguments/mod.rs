@@ -1,6 +1,7 @@
 //! Arguments that several verbs share. The arguments of one verb are in its file in `commands/`.
 
 mod database_address;
+pub(crate) mod dead_letters;
 mod durations_and_instants;
 pub(crate) mod filters;
 mod global;
@@ -12,6 +13,7 @@ mod show;
 mod work;
 
 pub(crate) use database_address::{DatabaseAddress, DatabaseArgument};
+pub(crate) use dead_letters::DeadLetterArgs;
 pub(crate) use durations_and_instants::{parse_duration, parse_instant, parse_since};
 pub(crate) use global::{
     ColorMode, ConfiguredOptions, Durability, GlobalOptions, MAX_LEASE, MIN_LEASE, OutputFormat,

@@ -17,14 +17,14 @@ pub(crate) struct WorkOptions {
     #[arg(long = "capability", value_name = "NAMES", value_delimiter = ',', value_parser = parse_name)]
     pub(crate) capabilities: Option<Vec<String>>,
 
-    /// The version of your code on this worker. It leaves jobs that require a later version to other workers
+    /// The version of your code on this worker. It leaves jobs that need a later one to other workers
     /// [default: 0]
-    #[arg(long = "code-version", value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
-    pub(crate) version: Option<i64>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) code_version: Option<i64>,
 }
 
 impl WorkOptions {
-    /// A command for the user to type next, with the capabilities and the version of this process.
+    /// A command for the user to type next, with the capabilities and the code version of this process.
     pub(crate) fn hint(&self, global: &GlobalOptions, verb: &str) -> String {
         let mut verb = verb.to_owned();
         self.push_what_is_executed(&mut verb);
@@ -39,7 +39,7 @@ impl WorkOptions {
 
     fn push_what_is_executed(&self, command: &mut String) {
         push_option(command, "capability", self.capabilities.as_ref().map(|names| names.join(",")));
-        push_option(command, "code-version", self.version);
+        push_option(command, "code-version", self.code_version);
     }
 }
 

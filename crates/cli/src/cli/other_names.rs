@@ -101,8 +101,11 @@ const BELOW: &[(&[&str], &str)] = &[
     (&["versions", "log"], "history"),
 ];
 
-/// Adds hints to the error about an unknown verb.
+/// Adds hints to the error about an unknown verb, or about a run that is not named.
 pub(super) fn add(mut error: clap::Error, root: &clap::Command, arguments: &[String]) -> clap::Error {
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        return add_latest(error);
+    }
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }
@@ -119,6 +122,16 @@ pub(super) fn add(mut error: clap::Error, root: &clap::Command, arguments: &[Str
     error.remove(ContextKind::SuggestedSubcommand);
     let hints = hints.into_iter().map(StyledStr::from).collect();
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(hints));
+    error
+}
+
+/// Verbs that change a run ask for its name. The newest one has a short name.
+fn add_latest(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return error };
+    if missing.iter().any(|argument| argument.starts_with("<RUN")) {
+        let hint = "`latest` is the newest run, and `windlass runs` lists them";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
+    }
     error
 }
 

@@ -7,6 +7,7 @@ use windlass_engine::store::{Applied, RegistrationChange};
 use windlass_views::{AppliedView, WorkflowChanges};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
@@ -22,7 +23,7 @@ use windlass_workflow::trigger::Trigger;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ApplyArgs {
     /// Workflow files, or folders whose *.toml, *.json, *.yaml and *.yml files are registered, at any depth
-    #[arg(value_name = "FILE|FOLDER", required = true)]
+    #[arg(value_name = "FILE|FOLDER", add = complete::workflow_file(), required = true)]
     paths: Vec<PathBuf>,
 
     /// Only show what would change

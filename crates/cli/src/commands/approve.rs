@@ -6,6 +6,7 @@ use windlass_views::JobView;
 use windlass_workflow::params::{self, Supplied};
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob};
+use crate::complete;
 use crate::database::{Database, present_user};
 use crate::error::Failure;
 use crate::output::Output;
@@ -17,11 +18,11 @@ use crate::{find, stderr};
 #[command(after_help = APPROVE_EXAMPLES)]
 pub(crate) struct ApproveArgs {
     /// The run (3, latest, nightly), or the job itself (3/release, j42)
-    #[arg(value_name = "RUN|JOB")]
+    #[arg(value_name = "RUN|JOB", add = complete::run_or_job())]
     address: RunOrJob,
 
     /// The job of the run, by its name
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = complete::job_of_run("address"))]
     job: Option<String>,
 
     /// A field of the approval, as NAME=VALUE
@@ -46,11 +47,11 @@ Who approves is recorded, and not proved.";
 #[command(after_help = REJECT_EXAMPLES)]
 pub(crate) struct RejectArgs {
     /// The run (3, latest, nightly), or the job itself (3/release, j42)
-    #[arg(value_name = "RUN|JOB")]
+    #[arg(value_name = "RUN|JOB", add = complete::run_or_job())]
     address: RunOrJob,
 
     /// The job of the run, by its name
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = complete::job_of_run("address"))]
     job: Option<String>,
 
     /// Why

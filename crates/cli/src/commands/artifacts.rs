@@ -9,6 +9,7 @@ use windlass_engine::store::KeptArtifact;
 use windlass_views::{ArtifactView, WrittenFile};
 
 use crate::arguments::{GlobalOptions, RunOrJob};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find::{self, FoundRunOrJob};
@@ -22,11 +23,11 @@ use crate::text::table::{self, Column, Table};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ArtifactsArgs {
     /// A run (3, latest, nightly), or a job of a run (3/report)
-    #[arg(value_name = "RUN|JOB")]
+    #[arg(value_name = "RUN|JOB", add = complete::run_or_job())]
     address: RunOrJob,
 
     /// Only the files of this job and of its items
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = complete::job_of_run("address"))]
     job: Option<String>,
 
     /// Only the file with this path

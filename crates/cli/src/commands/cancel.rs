@@ -5,6 +5,7 @@ use windlass_engine::store::{Cancellation, Job, Run};
 use windlass_views::{CancelledJob, CancelledRun, JobView, RunView};
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find::{self, FoundRunOrJob};
@@ -16,7 +17,7 @@ use crate::stderr;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CancelArgs {
     /// A run (3, latest, nightly), a job of a run (3/build), or a job by its id (j42)
-    #[arg(value_name = "RUN|JOB")]
+    #[arg(value_name = "RUN|JOB", add = complete::run_or_job())]
     address: RunOrJob,
 }
 

@@ -8,6 +8,7 @@ use windlass_views::JobView;
 
 use super::enqueue::{milliseconds, parse_priority};
 use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob, parse_duration, parse_instant};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -21,7 +22,7 @@ use crate::{find, stderr};
 #[command(group = clap::ArgGroup::new("changes").required(true).multiple(true))]
 pub(crate) struct ChangeArgs {
     /// A job by its id (j42), or a job of a run (3/build)
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = complete::single_job())]
     address: RunOrJob,
 
     /// Start it at this time
@@ -37,7 +38,7 @@ pub(crate) struct ChangeArgs {
     priority: Option<i64>,
 
     /// The queue
-    #[arg(long, value_name = "NAME", group = "changes")]
+    #[arg(long, value_name = "QUEUE", group = "changes", add = complete::queue())]
     queue: Option<String>,
 }
 

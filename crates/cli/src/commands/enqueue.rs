@@ -14,6 +14,7 @@ use windlass_workflow::model::{self, Concurrency};
 use windlass_workflow::{kinds, limits};
 
 use crate::arguments::{GlobalOptions, OutputFormat, parse_duration, parse_instant, parse_name};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -27,7 +28,7 @@ use check::{check_payload, similar_kind};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EnqueueArgs {
     /// What executes the job: `shell`, or the kind of a handler in your program
-    #[arg(value_name = "KIND")]
+    #[arg(value_name = "KIND", add = complete::kind())]
     kind: String,
 
     /// A payload that was written without --payload
@@ -44,7 +45,7 @@ pub(crate) struct EnqueueArgs {
     payloads: Option<PathBuf>,
 
     /// The queue of the job
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "QUEUE", default_value = "default", add = complete::queue())]
     queue: String,
 
     /// The priority: low, normal, high, critical, or an integer; higher runs first
@@ -64,9 +65,9 @@ pub(crate) struct EnqueueArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_name)]
     requires: Vec<String>,
 
-    /// The lowest version of a worker that may execute the job
+    /// The lowest version of your code on a worker that may execute the job
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
-    min_version: i64,
+    code_version: i64,
 
     /// A key that limits how many jobs with the same key run at a time
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -129,7 +130,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
     }
     let executor = match kinds::is_built_in(&args.kind) {
         true => {
-            let worker = format!("worker{}", reasons::worker_options(&args.requires, args.min_version));
+            let worker = format!("worker{}", reasons::worker_options(&args.requires, args.code_version));
             format!("start a worker with `{}`", global.hint(&worker))
         }
         false => format!("a program with a handler for `{}` must run", args.kind),
@@ -141,7 +142,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
     job.delay_ms = args.delay.map(milliseconds);
     job.max_attempts = args.max_attempts.unwrap_or(job.max_attempts);
     job.requires = args.requires;
-    job.version = args.min_version;
+    job.code_version = args.code_version;
     job.concurrency = args.concurrency_key.map(|key| Concurrency {
         key,
         limit: args.concurrency_limit.unwrap_or(1),

@@ -87,7 +87,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &FmtArgs) -> Result<(), Fail
 
 fn format_file(path: &Path) -> Result<Formatted, LoadError> {
     let bytes = if is_standard_input(path) {
-        read_standard_input()
+        read_standard_input(limits::FILE_BYTES, "type or paste the file, and end it with Ctrl-D")
     } else {
         read_file::read(path, limits::FILE_BYTES, PathOrigin::Named)
     };

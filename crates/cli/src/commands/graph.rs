@@ -10,6 +10,7 @@ use windlass_workflow::draw::{self, Drawing, Node};
 use windlass_workflow::kinds;
 
 use crate::arguments::{GlobalOptions, RunAddress};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
@@ -21,7 +22,7 @@ use crate::{find, output, submission};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GraphArgs {
     /// A workflow file, `-` for standard input, the name of a registered workflow, or a run (3, latest, nightly~0)
-    #[arg(value_name = "FILE|NAME|RUN", default_value = "latest")]
+    #[arg(value_name = "FILE|NAME|RUN", add = complete::workflow_file_or_run(), default_value = "latest")]
     target: String,
 
     /// The form of the drawing

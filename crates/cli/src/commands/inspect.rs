@@ -7,6 +7,7 @@ use clap::Args;
 use windlass_views::{InspectedJob, InspectedRun};
 
 use crate::arguments::{GlobalOptions, RunOrJob};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find::{self, FoundRunOrJob};
@@ -17,7 +18,7 @@ use crate::output::Output;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArgs {
     /// A run (3, latest, nightly), a job of a run (3/build), or a job by its id (j42)
-    #[arg(value_name = "RUN|JOB", default_value = "latest")]
+    #[arg(value_name = "RUN|JOB", add = complete::run_or_job(), default_value = "latest")]
     address: RunOrJob,
 }
 

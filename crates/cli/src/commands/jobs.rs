@@ -6,6 +6,7 @@ use windlass_engine::store::{Job, JobFilter, ParamFilter, TimeRange};
 use windlass_views::JobView;
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunAddress, filters, parse_job_id, parse_since};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
@@ -19,7 +20,7 @@ use crate::{find, pages, stderr};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct JobsArgs {
     /// Only jobs in these states; may be given many times, or with commas
-    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = filters::parse_job_status)]
+    #[arg(long, value_name = "STATUS", add = complete::job_status(), value_delimiter = ',', value_parser = filters::parse_job_status)]
     status: Vec<JobStatus>,
 
     /// Only jobs accepted since then: 10m, 2h, today, 2026-11-20, "2026-11-20 09:00"
@@ -27,19 +28,23 @@ pub(crate) struct JobsArgs {
     since: Option<i64>,
 
     /// Only jobs of runs of this workflow
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "WORKFLOW", add = complete::workflow())]
     workflow: Option<String>,
 
-    /// Only jobs of runs with this value of a parameter
-    #[arg(short, long, value_name = "NAME=VALUE", value_parser = filters::parse_param)]
-    param: Option<ParamFilter>,
+    /// Only jobs of runs with this value of a parameter; may be given many times
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = filters::parse_param)]
+    params: Vec<ParamFilter>,
 
     /// Only jobs of this queue
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "QUEUE", add = complete::queue())]
     queue: Option<String>,
 
+    /// Only jobs of this kind, for example shell
+    #[arg(long, value_name = "KIND", add = complete::kind())]
+    kind: Option<String>,
+
     /// Only jobs of this run: its number, `latest`, or the name of its workflow
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", add = complete::run())]
     run: Option<RunAddress>,
 
     /// The largest number of jobs to list
@@ -70,8 +75,9 @@ pub(crate) fn execute(global: &GlobalOptions, args: JobsArgs) -> Result<(), Fail
         statuses: args.status,
         created: TimeRange { from_ms: args.since, until_ms: None },
         workflow: args.workflow,
-        param: args.param,
+        params: args.params,
         queue: args.queue,
+        kind: args.kind,
         run_id: run.map(|run| run.id),
         ..JobFilter::default()
     };

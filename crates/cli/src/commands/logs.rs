@@ -12,12 +12,15 @@ use windlass_engine::store::Job;
 use windlass_system::wake_ups::WakeUps;
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob, parse_since};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find::{self, FoundRunOrJob};
 use crate::output::{self, Output};
 use crate::stderr;
 use crate::text::called_jobs::{CalledJobs, has_calls};
+use crate::text::style::printable;
+use crate::text::values;
 use reader::{Page, Reader, Timestamps};
 use selection::LineSelection;
 
@@ -26,11 +29,11 @@ use selection::LineSelection;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogsArgs {
     /// A run (3, latest, nightly), a job of a run (3/build), or a job by its id (j42)
-    #[arg(value_name = "RUN|JOB", default_value = "latest")]
+    #[arg(value_name = "RUN|JOB", add = complete::run_or_job(), default_value = "latest")]
     address: RunOrJob,
 
     /// Only this job of the run, by its name
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = complete::job_of_run("address"))]
     job: Option<String>,
 
     /// Show new lines as they are written, until the run or job ends
@@ -92,11 +95,27 @@ pub(crate) fn execute(global: &GlobalOptions, args: &LogsArgs) -> Result<(), Fai
     }
     let database = Database::for_reading(global)?;
     let subject = subject(&database, args)?;
+    if let (LogSource::Job(job_id), Some(attempt)) = (&subject, args.attempt) {
+        check_attempt(&database, *job_id, attempt, args.follow)?;
+    }
     if args.follow {
         follow(global, &database, &subject, args)
     } else {
         once(global, &database, &subject, args)
     }
+}
+
+/// Refuses an attempt that the job has not had. Whoever follows may wait for the next one.
+fn check_attempt(database: &Database, job_id: i64, attempt: i64, follow: bool) -> Result<(), Failure> {
+    let job = database.ask(|store| store.jobs().get(job_id))?;
+    if attempt <= job.attempt || (follow && !job.status.is_terminal()) {
+        return Ok(());
+    }
+    let had = values::counted(job.attempt, "attempt", "attempts");
+    Err(Failure::not_found(
+        format!("job {} had {had}, and no attempt {attempt}", printable(&job.label())),
+        format!("`{}` lists them", database.hint(&format!("inspect j{job_id}"))),
+    ))
 }
 
 /// Reads a regular expression; for clap.

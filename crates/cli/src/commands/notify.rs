@@ -7,6 +7,7 @@ use windlass_views::{NotificationView, NotifyView, TargetView, TriedTarget, rfc3
 use windlass_worker::{Message, MessageOutput, NotSent, Stop, send};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::complete;
 use crate::config::{self, NotifyTarget};
 use crate::database::Database;
 use crate::error::Failure;
@@ -21,7 +22,7 @@ use crate::text::time;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct NotifyArgs {
     /// Only this target
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", add = complete::notify_target())]
     target: Option<String>,
 
     /// Send a test message to each target, or to TARGET, and show what came back

@@ -6,6 +6,7 @@ use windlass_workflow::params::{self, Supplied};
 
 use super::submit;
 use crate::arguments::{GlobalOptions, RunAddress, ShowOptions, WorkOptions};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -17,7 +18,7 @@ use crate::submission::{Submission, invalid_params, parse_pair};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RerunArgs {
     /// The run: its number, `latest`, or the name of its workflow
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = complete::run())]
     run: RunAddress,
 
     /// Another value for a parameter; may be given many times

@@ -4,6 +4,7 @@ use clap::Args;
 use windlass_views::InspectedRun;
 
 use crate::arguments::{GlobalOptions, RunAddress, ShowOptions, WorkOptions};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
@@ -15,7 +16,7 @@ use crate::{find, stderr};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ResumeArgs {
     /// The run to continue; without it, all unfinished runs
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = complete::run())]
     run: Option<RunAddress>,
     #[command(flatten)]
     show: ShowOptions,

@@ -6,6 +6,7 @@ use windlass_engine::store::{ParamFilter, Run, RunFilter, TimeRange};
 use windlass_views::RunView;
 
 use crate::arguments::{GlobalOptions, OutputFormat, filters, parse_run_id, parse_since};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
@@ -19,23 +20,23 @@ use crate::{pages, stderr};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunsArgs {
     /// Only runs in these states; may be given many times, or with commas
-    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = filters::parse_run_status)]
+    #[arg(long, value_name = "STATUS", add = complete::run_status(), value_delimiter = ',', value_parser = filters::parse_run_status)]
     status: Vec<RunStatus>,
 
     /// Only runs of this workflow
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "WORKFLOW", add = complete::workflow())]
     workflow: Option<String>,
 
     /// Only runs accepted since then: 10m, 2h, today, 2026-11-20, "2026-11-20 09:00"
     #[arg(long, value_name = "AGO|TIME", value_parser = parse_since)]
     since: Option<i64>,
 
-    /// Only runs with this value of a parameter
-    #[arg(short, long, value_name = "NAME=VALUE", value_parser = filters::parse_param)]
-    param: Option<ParamFilter>,
+    /// Only runs with this value of a parameter; may be given many times
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = filters::parse_param)]
+    params: Vec<ParamFilter>,
 
     /// Only runs whose workflow has this tag
-    #[arg(long, value_name = "TAG", conflicts_with = "children")]
+    #[arg(long, value_name = "TAG", add = complete::tag(), conflicts_with = "children")]
     tag: Option<String>,
 
     /// Only runs that jobs of other runs have started; without it, only the others
@@ -66,7 +67,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Fail
     let filter = RunFilter {
         statuses: args.status,
         created: TimeRange { from_ms: args.since, until_ms: None },
-        param: args.param,
+        params: args.params,
         workflow: args.workflow,
         tag: args.tag,
         children: args.children,

@@ -107,8 +107,8 @@ fn takes(worker: &Worker) -> String {
     if worker.capabilities != "[]" {
         takes.push_str(&format!(", has {}", printable(&worker.capabilities)));
     }
-    if worker.version > 0 {
-        takes.push_str(&format!(", version {}", worker.version));
+    if worker.code_version > 0 {
+        takes.push_str(&format!(", code version {}", worker.code_version));
     }
     takes
 }

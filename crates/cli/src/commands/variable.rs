@@ -18,7 +18,7 @@ use crate::text::style::printable;
 use crate::text::table::{self, Column, Table};
 use crate::text::time;
 
-/// List, read, set or delete variables, which keep values between runs
+/// List, read, set or delete variables: values kept between runs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VariableArgs {

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::arguments::{GlobalOptions, RunAddress, ShowOptions};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::{execution, find};
@@ -12,7 +13,7 @@ use crate::{execution, find};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
     /// The run: its number, `latest`, or the name of its workflow
-    #[arg(value_name = "RUN", default_value = "latest")]
+    #[arg(value_name = "RUN", add = complete::run(), default_value = "latest")]
     run: RunAddress,
     #[command(flatten)]
     show: ShowOptions,

@@ -7,6 +7,7 @@ use windlass_engine::store::{Job, Why};
 use windlass_views::{JobView, ReasonView, WhyRunView, WhyView, names_of_needed_jobs, reason_kind};
 
 use crate::arguments::{GlobalOptions, RunOrJob};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find::{self, FoundRunOrJob};
@@ -19,7 +20,7 @@ use crate::text::{reasons, runs_and_jobs, time};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WhyArgs {
     /// A run (3, latest, nightly), a job of a run (3/build), or a job by its id (j42)
-    #[arg(value_name = "RUN|JOB", default_value = "latest")]
+    #[arg(value_name = "RUN|JOB", add = complete::run_or_job(), default_value = "latest")]
     address: RunOrJob,
 }
 

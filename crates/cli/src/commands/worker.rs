@@ -7,6 +7,7 @@ use windlass_engine::store::Scope;
 use windlass_system::wake_ups::WakeUps;
 
 use crate::arguments::{GlobalOptions, LogFormat, LogOptions, WorkOptions, push_option};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{LocalWorker, LocalWorkerOptions};
@@ -19,7 +20,7 @@ use crate::{config, logging, output};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WorkerArgs {
     /// Only jobs of these queues, separated by commas [default: all queues]
-    #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
+    #[arg(long = "queue", value_name = "QUEUES", add = complete::queue(), value_delimiter = ',')]
     queues: Option<Vec<String>>,
     #[command(flatten)]
     work: WorkOptions,
@@ -56,7 +57,7 @@ pub(crate) fn execute(global: GlobalOptions, args: &WorkerArgs) -> Result<(), Fa
     let work = WorkOptions {
         threads: args.work.threads.or(config.threads),
         capabilities: args.work.capabilities.clone().or(config.capabilities),
-        version: args.work.version.or(config.version),
+        code_version: args.work.code_version.or(config.code_version),
     };
     let database = Database::existing_or_new(global)?;
     // Only --until-idle needs a wake-up for each finished job.

@@ -39,7 +39,7 @@ pub(crate) struct Config {
     pub(crate) threads: Option<i64>,
     pub(crate) queues: Option<Vec<String>>,
     pub(crate) capabilities: Option<Vec<String>>,
-    pub(crate) version: Option<i64>,
+    pub(crate) code_version: Option<i64>,
     pub(crate) grace: Option<Duration>,
     pub(crate) retention: Retention,
     pub(crate) notify: Vec<NotifyTarget>,
@@ -88,7 +88,7 @@ fn take(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         threads: table.integer("threads", 1..=THREADS_MAX),
         queues: table.texts("queues", check_name),
         capabilities: table.texts("capabilities", check_name),
-        version: table.integer("version", 0..=i64::MAX),
+        code_version: table.integer("code_version", 0..=i64::MAX),
         grace: duration(table, "grace", Duration::ZERO, GRACE_MAX),
         retention: Retention {
             keep_events_ms: table.table("events", keep_events_ms).flatten(),
@@ -170,7 +170,7 @@ mod tests {
     fn every_key_is_read() {
         let said = config(
             "database = 'data/w.db'\ndurability = 'normal'\nlease = '10s'\nworkflows = '/etc/w'\nthreads = 3\n\
-             queues = ['mail']\ncapabilities = ['gpu']\nversion = 7\ngrace = '0s'\nlog_format = 'json'\n\
+             queues = ['mail']\ncapabilities = ['gpu']\ncode_version = 7\ngrace = '0s'\nlog_format = 'json'\n\
              log_level = 'debug'\n[retention]\nmax_age = '30d'\nmax_runs_per_workflow = 9\n[events]\nkeep = '3d'\n[http]\n\
              allow_link_local = true\n[container]\nprogram = 'podman'\n",
         )
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(said.global.lease, Some(Duration::from_secs(10)));
         assert_eq!(said.global.durability, Some(Durability::Normal));
         assert_eq!(said.workflows, Some(PathBuf::from("/etc/w")));
-        assert_eq!((said.threads, said.version, said.grace), (Some(3), Some(7), Some(Duration::ZERO)));
+        assert_eq!((said.threads, said.code_version, said.grace), (Some(3), Some(7), Some(Duration::ZERO)));
         assert_eq!(said.queues, Some(vec!["mail".to_owned()]));
         assert_eq!(said.capabilities, Some(vec!["gpu".to_owned()]));
         assert_eq!((said.log_format, said.log_level), (Some(LogFormat::Json), Some("debug")));

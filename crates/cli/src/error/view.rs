@@ -3,7 +3,7 @@
 use windlass_views::{ErrorDetails, ErrorKind, ErrorView, FileError, PlaceView};
 use windlass_workflow::Report;
 
-use super::Failure;
+use super::{Failure, Form};
 
 impl Failure {
     /// The failure for a program, or nothing if there is none.
@@ -55,58 +55,27 @@ impl Failure {
 
     /// What people were told before is said again in a few words.
     fn message_and_next_step(&self) -> (String, Option<String>) {
-        let brief = |text: &str| (text.to_owned(), None);
-        match self {
-            Failure::ClosedPipe => brief("standard output was closed"),
-            Failure::RunFailed => brief("a run ended FAILED"),
-            Failure::RunCancelled => brief("a run ended CANCELLED"),
-            Failure::RunTimedOut => brief("a run reached its timeout"),
-            Failure::ProblemsFound => brief("problems were found; standard output lists them"),
-            Failure::CasesFailed => brief("cases failed; standard output lists them"),
-            Failure::InvalidWorkflow { report, help } => {
+        match self.form() {
+            Form::SaidBefore(brief) => (brief.to_owned(), None),
+            Form::Report { report, help } => {
                 let message = match report.diagnostics() {
                     [only] => only.message.clone(),
                     several => format!("{} has {} errors", report.path(), several.len() + report.omitted()),
                 };
-                (message, Some(help.clone()))
+                (message, Some(help.to_owned()))
             }
-            Failure::InvalidFiles { message, .. } => match message {
-                Some(message) => (message.clone(), None),
-                None => brief("a file is invalid"),
-            },
-            Failure::Usage { message, help }
-            | Failure::InvalidParameters { message, help }
-            | Failure::Conflict { message, help }
-            | Failure::File { message, help }
-            | Failure::NotFound { message, help }
-            | Failure::Database { message, help }
-            | Failure::DamagedDatabase { message, help }
-            | Failure::Interrupted { message, resume: help }
-            | Failure::Output { message, help }
-            | Failure::Internal { message, help } => (message.clone(), Some(help.clone())),
+            Form::Files { message, .. } => (message.unwrap_or("a file is invalid").to_owned(), None),
+            Form::Message { message, help: next_step } | Form::Interrupted { message, resume: next_step } => {
+                (message.to_owned(), Some(next_step.to_owned()))
+            }
         }
     }
 
     fn listed_errors(&self) -> Vec<FileError> {
-        match self {
-            Failure::InvalidWorkflow { report, .. } => errors_of(report),
-            Failure::InvalidFiles { errors, .. } => errors.clone(),
-            Failure::ClosedPipe
-            | Failure::RunFailed
-            | Failure::RunCancelled
-            | Failure::RunTimedOut
-            | Failure::ProblemsFound
-            | Failure::CasesFailed
-            | Failure::Usage { .. }
-            | Failure::InvalidParameters { .. }
-            | Failure::Conflict { .. }
-            | Failure::File { .. }
-            | Failure::NotFound { .. }
-            | Failure::Database { .. }
-            | Failure::DamagedDatabase { .. }
-            | Failure::Interrupted { .. }
-            | Failure::Output { .. }
-            | Failure::Internal { .. } => Vec::new(),
+        match self.form() {
+            Form::Report { report, .. } => errors_of(report),
+            Form::Files { errors, .. } => errors.to_vec(),
+            Form::SaidBefore(_) | Form::Message { .. } | Form::Interrupted { .. } => Vec::new(),
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct LocalWorkerOptions {
     /// The capabilities that jobs may require.
     pub(crate) capabilities: Vec<String>,
     /// The version of the code.
-    pub(crate) version: i64,
+    pub(crate) code_version: i64,
     /// When ended runs are deleted.
     pub(crate) retention: Retention,
     /// Whether requests of jobs may go to link-local addresses.
@@ -46,7 +46,7 @@ impl LocalWorkerOptions {
             scope,
             threads: work.threads,
             capabilities: work.capabilities.clone().unwrap_or_default(),
-            version: work.version.unwrap_or(0),
+            code_version: work.code_version.unwrap_or(0),
             retention: Retention::default(),
             link_local: global.link_local(),
             container_program: global.container_program(),
@@ -75,7 +75,7 @@ impl LocalWorker {
             scope: worker_options.scope,
             threads: usable_threads,
             capabilities: worker_options.capabilities,
-            version: worker_options.version,
+            code_version: worker_options.code_version,
             lease_ms: milliseconds(global.lease()),
             link_local: worker_options.link_local,
             container_program: worker_options.container_program.map_or(defaults.container_program, Arc::from),
@@ -86,7 +86,7 @@ impl LocalWorker {
         let worker_capabilities = WorkerCapabilities {
             kinds: handlers.kinds(),
             capabilities: options.capabilities.clone(),
-            version: options.version,
+            code_version: options.code_version,
         };
         let started = database.windlass().start_with_retention(handlers, options, worker_options.retention);
         let engine = started.map_err(|error| database.failure(error))?;

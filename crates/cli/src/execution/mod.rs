@@ -20,7 +20,6 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
 use crate::signals::{StopRequests, Urgency};
-use crate::text::{table, wrap};
 use crate::{find, stderr};
 pub(crate) use local_worker::{LocalWorker, LocalWorkerOptions, check_files};
 use observer::Observer;
@@ -160,7 +159,6 @@ fn conclude_shown(
         run_ids.iter().map(|run_id| find::run(database, *run_id)).collect::<Result<_, Failure>>()?;
     for run in runs.iter().filter(|run| run.status.is_terminal()) {
         let text = summary::closing(database, run, work, global, failed)?;
-        let text = wrap::fit(&text, table::stderr_width());
         match run.status {
             RunStatus::Successful => stderr::note(&text),
             RunStatus::Failed | RunStatus::Cancelled | RunStatus::Pending | RunStatus::Running => {

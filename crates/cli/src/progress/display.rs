@@ -15,6 +15,7 @@ use super::{lines, screen};
 use crate::arguments::OutputFormat;
 use crate::stderr::Talk;
 use crate::text::style::{CYAN, DIM, paint, printable};
+use crate::text::{table, wrap};
 
 /// A run of up to this many jobs shows a line for each successful job. A larger run shows only problems.
 const MAX_JOBS_LISTED: usize = 60;
@@ -59,7 +60,7 @@ impl Display {
     pub(crate) fn new(format: OutputFormat, talk: Talk, began_ms: i64, name_columns: usize) -> Display {
         let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
         let form = match talk {
-            Talk::ErrorsOnly => Form::Silent,
+            Talk::ErrorsOnly | Talk::Nothing => Form::Silent,
             Talk::All if is_dumb || !console::Term::stderr().features().is_attended() => Form::Plain,
             Talk::All => Form::Live,
         };
@@ -133,6 +134,7 @@ impl Display {
             Form::Silent => lines::plain(event),
         };
         self.last_lines_of = None;
+        let line = wrap::fit(&line, table::stderr_width());
         screen::write_above(&format!("{line}\n{}", block(output)));
     }
 
@@ -168,7 +170,9 @@ impl Display {
     pub(crate) fn say(&self, text: &str) {
         match self.form {
             Form::Silent => {}
-            Form::Live | Form::Plain => screen::write_above(&format!("{text}\n")),
+            Form::Live | Form::Plain => {
+                screen::write_above(&format!("{}\n", wrap::fit(text, table::stderr_width())));
+            }
         }
     }
 

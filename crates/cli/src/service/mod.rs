@@ -73,7 +73,7 @@ pub(crate) fn serve(
         scope: settings.scope(),
         threads: Some(settings.threads),
         capabilities: settings.capabilities.clone(),
-        version: settings.version,
+        code_version: settings.code_version,
         retention: settings.retention,
         link_local: global.link_local(),
         container_program: global.container_program(),

@@ -12,6 +12,7 @@ use windlass_worker::WorkerOptions;
 use crate::arguments::{
     ConfiguredOptions, GlobalOptions, LogFormat, LogOptions, WorkOptions, parse_duration, push_option,
 };
+use crate::complete;
 #[cfg(feature = "web")]
 use crate::config::WebConfig;
 use crate::config::{self, Config, ConfigFile, GRACE_MAX, NotifyTarget};
@@ -31,7 +32,7 @@ pub(crate) struct ServiceOptions {
     workflows: Option<PathBuf>,
 
     /// Only jobs of these queues, separated by commas [default: all queues]
-    #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
+    #[arg(long = "queue", value_name = "QUEUES", add = complete::queue(), value_delimiter = ',')]
     queues: Option<Vec<String>>,
 
     #[command(flatten)]
@@ -68,7 +69,7 @@ pub(crate) struct Settings {
     pub(crate) workflows: Option<PathBuf>,
     pub(crate) queues: Vec<String>,
     pub(crate) capabilities: Vec<String>,
-    pub(crate) version: i64,
+    pub(crate) code_version: i64,
     pub(crate) threads: i64,
     pub(crate) grace: Duration,
     pub(crate) retention: Retention,
@@ -113,7 +114,7 @@ impl Settings {
             workflows: options.workflows.clone().or(config.workflows),
             queues,
             capabilities: options.work.capabilities.clone().or(config.capabilities).unwrap_or_default(),
-            version: options.work.version.or(config.version).unwrap_or(0),
+            code_version: options.work.code_version.or(config.code_version).unwrap_or(0),
             threads: options.work.threads.or(config.threads).unwrap_or(WorkerOptions::default().threads),
             grace: options.grace.or(config.grace).unwrap_or(DEFAULT_GRACE),
             retention: config.retention,
@@ -139,7 +140,7 @@ impl Settings {
         let parts = [
             ("queues", self.queues != new.queues),
             ("capabilities", self.capabilities != new.capabilities),
-            ("version", self.version != new.version),
+            ("code_version", self.code_version != new.code_version),
             ("threads", self.threads != new.threads),
             ("log_format", self.log_format != new.log_format),
             #[cfg(feature = "web")]
@@ -172,7 +173,7 @@ impl Settings {
         line("threads", self.threads.to_string());
         line("queues", list(&self.queues, "all"));
         line("capabilities", list(&self.capabilities, "none"));
-        line("version", self.version.to_string());
+        line("code_version", self.code_version.to_string());
         line("grace", duration_text(self.grace));
         line("retention", retention_text(self.retention));
         if !self.notify.is_empty() {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use windlass_workflow::params::{self, ParamError, Supplied};
-use windlass_workflow::{Param, ParamKind, Source, Workflow, read_values};
+use windlass_workflow::{Format, Param, ParamKind, Report, STANDARD_INPUT, Source, Workflow, read_values};
 
+use super::standard_input::{self, STANDARD_INPUT_FORMAT_HELP};
 use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};
 
@@ -28,16 +29,12 @@ pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
 pub(super) fn bind(
     workflow: &Workflow,
     pairs: &[(String, String)],
-    file: Option<&Path>,
+    from_file: Map<String, Value>,
 ) -> Result<Map<String, Value>, Failure> {
-    let mut supplied: Vec<(String, Supplied)> = match file {
-        Some(path) => {
-            let given = |name: &String| pairs.iter().any(|(key, _)| key == name);
-            let from_file = read_file(path)?.into_iter().filter(|(name, _)| !given(name));
-            from_file.map(|(name, value)| (name, Supplied::Json(value))).collect()
-        }
-        None => Vec::new(),
-    };
+    let given = |name: &String| pairs.iter().any(|(key, _)| key == name);
+    let from_file = from_file.into_iter().filter(|(name, _)| !given(name));
+    let mut supplied: Vec<(String, Supplied)> =
+        from_file.map(|(name, value)| (name, Supplied::Json(value))).collect();
     supplied.extend(pairs.iter().map(|(name, value)| (name.clone(), Supplied::Text(value.clone()))));
     params::bind(&workflow.params, supplied).map_err(|errors| invalid(workflow, &errors))
 }
@@ -86,18 +83,35 @@ pub(crate) fn describe(param: &Param) -> String {
     format!("-p {}={kind}  ({presence}){about}", param.name)
 }
 
-fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
+/// The values in a file.
+pub(super) fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
     let bytes = read_file::read(path, MAX_FILE_BYTES, PathOrigin::Named)?;
-    if bytes.len() > MAX_FILE_BYTES {
-        let limit = MAX_FILE_BYTES / (1024 * 1024);
-        return Err(Failure::InvalidParameters {
-            message: format!("{} is larger than {limit} MiB", path.display()),
-            help: HELP.to_owned(),
-        });
+    let name = path.display().to_string();
+    check_size(&bytes, &name)?;
+    values(Source::new(name, bytes), HELP)
+}
+
+/// The values on standard input.
+pub(super) fn read_standard_input(format: Option<Format>) -> Result<Map<String, Value>, Failure> {
+    let bytes =
+        standard_input::read(MAX_FILE_BYTES, "type or paste the parameters, and end them with Ctrl-D")?;
+    check_size(&bytes, STANDARD_INPUT)?;
+    values(Source::of_standard_input(bytes, format), &format!("{HELP}; {STANDARD_INPUT_FORMAT_HELP}"))
+}
+
+fn check_size(bytes: &[u8], name: &str) -> Result<(), Failure> {
+    if bytes.len() <= MAX_FILE_BYTES {
+        return Ok(());
     }
-    Source::new(path.display().to_string(), bytes)
+    let limit = MAX_FILE_BYTES / (1024 * 1024);
+    let message = format!("{name} is larger than {limit} MiB");
+    Err(Failure::InvalidParameters { message, help: HELP.to_owned() })
+}
+
+fn values(source: Result<Source, Report>, help: &str) -> Result<Map<String, Value>, Failure> {
+    source
         .and_then(|source| read_values(&source))
-        .map_err(|report| Failure::InvalidWorkflow { report: Box::new(report), help: HELP.to_owned() })
+        .map_err(|report| Failure::InvalidWorkflow { report: Box::new(report), help: help.to_owned() })
 }
 
 #[cfg(test)]
@@ -146,16 +160,17 @@ mod tests {
         for (name, text) in files {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
-            let bound = bind(&workflow(), &[], Some(&path)).unwrap();
+            let bound = bind(&workflow(), &[], read_file(&path).unwrap()).unwrap();
             assert_eq!(Value::Object(bound), json!({"day": "2026-01-01", "count": 7}), "{name}");
-            let bound = bind(&workflow(), &pairs(&[("day", "2026-02-02")]), Some(&path)).unwrap();
+            let bound =
+                bind(&workflow(), &pairs(&[("day", "2026-02-02")]), read_file(&path).unwrap()).unwrap();
             assert_eq!(Value::Object(bound), json!({"day": "2026-02-02", "count": 7}), "{name}");
         }
     }
 
     #[test]
     fn all_errors_are_shown_with_the_parameters_of_the_workflow() {
-        let failure = bind(&workflow(), &pairs(&[("dya", "x"), ("count", "many")]), None).unwrap_err();
+        let failure = bind(&workflow(), &pairs(&[("dya", "x"), ("count", "many")]), Map::new()).unwrap_err();
         let (message, help) = failure.parts().unwrap();
         for expected in ["`dya`", "did you mean `day`", "`count` must be an integer", "`day` is required"] {
             assert!(message.contains(expected), "{expected}: {message}");
@@ -179,7 +194,7 @@ mod tests {
         ] {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
-            let failure = bind(&workflow(), &[], Some(&path)).unwrap_err();
+            let failure = read_file(&path).unwrap_err();
             let said = failure.plain();
             assert!(said.contains(expected), "{text}: {said}");
             assert_eq!(failure.exit_code(), 2);

@@ -1,12 +1,13 @@
-//! A workflow on standard input, named `-`.
+//! A workflow, or the parameters of one, on standard input, named `-`.
 
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use serde_json::{Map, Value as Json};
 use windlass_workflow::{Format, STANDARD_INPUT, Source, Workflow, limits};
 
-use super::{LoadError, called_files, read_included};
+use super::{LoadError, called_files, parameters, read_included};
 use crate::error::Failure;
 use crate::stderr;
 
@@ -14,7 +15,7 @@ use crate::stderr;
 pub(crate) const STANDARD_INPUT_FORMAT_HELP: &str =
     "`--format yaml` reads standard input as YAML; without it only TOML and JSON are recognised";
 
-/// The format of a workflow on standard input.
+/// The format of standard input.
 #[derive(Debug, Args)]
 pub(crate) struct StandardInputArgs {
     /// With `-`: the format of standard input. By default it is JSON if it begins with {, else TOML
@@ -45,6 +46,11 @@ impl StandardInputArgs {
         load_standard_input(self.format.map(FormatName::format))
     }
 
+    /// The parameters on standard input.
+    pub(crate) fn load_params(&self) -> Result<Map<String, Json>, Failure> {
+        parameters::read_standard_input(self.format.map(FormatName::format))
+    }
+
     /// Refuses `--format` where no standard input is read: the name of a file says its format.
     pub(crate) fn refuse(&self) -> Result<(), Failure> {
         match self.format {
@@ -64,10 +70,8 @@ pub(crate) fn is_standard_input(path: &Path) -> bool {
 
 /// Reads and checks the workflow on standard input. Its paths start in the current folder.
 pub(crate) fn load_standard_input(format: Option<Format>) -> Result<(Workflow, Source), LoadError> {
-    if io::stdin().is_terminal() {
-        stderr::note("type or paste the workflow, and end it with Ctrl-D");
-    }
-    let bytes = read_standard_input().map_err(LoadError::Unreadable)?;
+    let note = "type or paste the workflow, and end it with Ctrl-D";
+    let bytes = read(limits::FILE_BYTES, note).map_err(LoadError::Unreadable)?;
     let path = Path::new(STANDARD_INPUT);
     let (workflow, source) = Source::of_standard_input(bytes, format)
         .and_then(|source| source.with_included(&mut |included| read_included(path, included)))
@@ -76,13 +80,16 @@ pub(crate) fn load_standard_input(format: Option<Format>) -> Result<(Workflow, S
     Ok((called_files::embed(path, workflow)?, source))
 }
 
-/// Reads at most one byte more than a workflow file may have.
-pub(crate) fn read_standard_input() -> Result<Vec<u8>, Failure> {
+/// Reads at most one byte more than the limit. Somebody at a terminal reads the note first.
+pub(crate) fn read(limit_bytes: usize, note: &str) -> Result<Vec<u8>, Failure> {
+    if io::stdin().is_terminal() {
+        stderr::note(note);
+    }
     let mut bytes = Vec::new();
-    let limit = u64::try_from(limits::FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    let limit = u64::try_from(limit_bytes).unwrap_or(u64::MAX).saturating_add(1);
     let read = io::stdin().take(limit).read_to_end(&mut bytes);
     read.map(|_count| bytes).map_err(|error| Failure::File {
         message: format!("{STANDARD_INPUT} cannot be read: {error}"),
-        help: "send the workflow through a pipe, or name its file".to_owned(),
+        help: "send the text through a pipe, or name a file".to_owned(),
     })
 }

@@ -55,8 +55,8 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
             printable(&requires.join(", ")),
             start_worker(job, global)
         ),
-        Reason::WorkersTooOld { version, newest } => format!(
-            "It requires a worker of version {version} or later, and the newest live worker has {newest}; {}.",
+        Reason::WorkersTooOld { code_version, newest } => format!(
+            "It requires a worker with code version {code_version} or later, and the newest live worker has {newest}; {}.",
             start_worker(job, global)
         ),
         Reason::QueueFull { queue, limit: 0, .. } => format!(
@@ -297,17 +297,20 @@ fn start_worker(job: &Job, global: &GlobalOptions) -> String {
         None => format!("worker --queue {}", quoted(&job.queue)),
     };
     let requires: Vec<String> = serde_json::from_str(&job.requires).unwrap_or_default();
-    format!("start one with `{}`", global.hint(&format!("{scope}{}", worker_options(&requires, job.version))))
+    format!(
+        "start one with `{}`",
+        global.hint(&format!("{scope}{}", worker_options(&requires, job.code_version)))
+    )
 }
 
 /// The options of a worker that may execute a job with these requirements.
-pub(crate) fn worker_options(requires: &[String], version: i64) -> String {
+pub(crate) fn worker_options(requires: &[String], code_version: i64) -> String {
     let mut options = String::new();
     if !requires.is_empty() {
         options.push_str(&format!(" --capability {}", quoted(&requires.join(","))));
     }
-    if version > 0 {
-        options.push_str(&format!(" --code-version {version}"));
+    if code_version > 0 {
+        options.push_str(&format!(" --code-version {code_version}"));
     }
     options
 }

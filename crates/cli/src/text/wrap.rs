@@ -38,9 +38,67 @@ fn fit_line(line: &str, width: usize) -> String {
     fitted
 }
 
+/// How far a comment is indented that does not fit beside its command.
+const COMMENT_INDENT: usize = 6;
+
+/// The end of a help text in this width: paragraphs are broken anew, and the comment of an example gets a line of its own if
+/// it does not fit. A command is not broken, so that it can be copied.
+pub(crate) fn refit(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let (mut lines, mut paragraph) = (Vec::new(), String::new());
+    for line in text.split('\n') {
+        if line.is_empty() || line.starts_with(' ') {
+            end_paragraph(&mut paragraph, &mut lines, width);
+            lines.push(fit_example(line, width));
+            continue;
+        }
+        if !paragraph.is_empty() {
+            paragraph.push(' ');
+        }
+        paragraph.push_str(line);
+    }
+    end_paragraph(&mut paragraph, &mut lines, width);
+    lines.join("\n")
+}
+
+fn end_paragraph(paragraph: &mut String, lines: &mut Vec<String>, width: usize) {
+    if paragraph.is_empty() {
+        return;
+    }
+    let mut line = String::new();
+    for word in std::mem::take(paragraph).split(' ') {
+        if !line.is_empty() && measure_text_width(&line) + 1 + measure_text_width(word) > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+}
+
+fn fit_example(line: &str, width: usize) -> String {
+    match line.split_once("  # ") {
+        Some((command, comment)) if measure_text_width(line) > width => {
+            format!("{}\n{:COMMENT_INDENT$}# {comment}", command.trim_end(), "")
+        }
+        Some(_) | None => line.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_help_text_fits_a_narrow_terminal() {
+        let text = "Examples:\n  windlass a b c   # what it does\n\nOne two\nthree four five.\n";
+        let narrow = "Examples:\n  windlass a b c\n      # what it does\n\nOne two three four\nfive.\n";
+        assert_eq!(refit(text, Some(20)), narrow);
+        assert_eq!(refit(text, Some(80)), text.replace("two\nthree", "two three"));
+        assert_eq!(refit(text, None), text);
+    }
 
     #[test]
     fn lines_are_broken_between_words_and_keep_their_indent() {

@@ -62,6 +62,7 @@ fn all_dead_letters_of_a_kind_or_an_error_are_retried() {
         .tells(&["2 jobs would run again (FAILED, kind `shell`, error with `CODE 3`); --yes"]);
     assert_eq!(bench.json(&error), json!({ "matching_jobs": 2, "retried_jobs": 0 }));
     assert_eq!(status(&bench, "j1"), "FAILED", "nothing was changed");
+    bench.windlass(&[&error[..], &["--dry-run"]].concat()).code(0).tells(&["2 jobs would run again"]);
     let yes = [&error[..], &["--yes"]].concat();
     bench.windlass(&yes).code(0).tells(&["2 jobs are ready to run again"]);
     assert_eq!([1, 2, 3].map(|job| status(&bench, &format!("j{job}"))), ["SCHEDULED", "SCHEDULED", "FAILED"]);
@@ -117,4 +118,24 @@ fn jobs_are_deleted() {
     assert_eq!(bench.json(&["delete", "j1", "j2"]), json!([{ "job_id": 1 }, { "job_id": 2 }]));
     bench.windlass(&["inspect", "j1"]).fails(5, &["job j1 does not exist"]);
     bench.windlass(&["db", "check"]).code(0);
+}
+
+#[test]
+fn all_dead_letters_that_match_are_deleted() {
+    let bench = with_dead_letters(&["3", "3", "4"]);
+    let bounced = ["delete", "--kind", "shell", "--error", "code 3"];
+    for preview in [&bounced[..], &[&bounced[..], &["--dry-run"]].concat()] {
+        bench.windlass(preview).code(0).tells(&[
+            "2 jobs would be deleted (FAILED, kind `shell`, error with `code 3`); --yes deletes them",
+        ]);
+    }
+    assert_eq!(bench.json(&bounced), json!({ "matching_jobs": 2, "deleted_jobs": 0 }));
+    bench.windlass(&[&bounced[..], &["--yes"]].concat()).code(0).tells(&["deleted: 2 jobs"]);
+    bench.windlass(&["inspect", "j1"]).fails(5, &["job j1 does not exist"]);
+    assert_eq!(status(&bench, "j3"), "FAILED");
+    bench.windlass(&bounced).code(0).tells(&["no job that belongs to no run matches"]);
+    bench.windlass(&["delete", "--status", "pending"]).fails(2, &["FAILED or CANCELLED"]);
+    bench.windlass(&["delete", "j3", "--kind", "shell"]).fails(2, &["cannot be used with"]);
+    bench.windlass(&["delete", "--kind", "shell", "--yes", "--dry-run"]).fails(2, &["cannot be used with"]);
+    bench.windlass(&["delete"]).fails(2, &["required"]);
 }

@@ -125,5 +125,24 @@ fn a_warning_is_not_a_problem() {
     );
     assert_eq!(finding(&bench, "queues")["state"], "warning");
     assert_eq!(finding(&bench, "workers")["state"], "warning", "it is silent");
+    let schedules = |statement: &str| {
+        bench.database.sql(Access::Write).execute(statement);
+        let found = finding(&bench, "schedules");
+        let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+        (text("state"), text("message"), text("next_step"))
+    };
+    let (state, message, next_step) =
+        schedules("INSERT INTO schedules (workflow, name, paused_at) VALUES ('w', 'nightly', 1)");
+    assert_eq!((state.as_str(), message.as_str()), ("warning", "the only schedule is paused"));
+    assert!(
+        next_step.contains("schedule list") && next_step.contains("runs --status RUNNING"),
+        "{next_step}"
+    );
+    let (state, message, _) =
+        schedules("INSERT INTO schedules (workflow, name, paused_at) VALUES ('w', 'weekly', 1)");
+    assert_eq!(
+        (state.as_str(), message.as_str()),
+        ("warning", "all 2 schedules are paused, as after `db restore`")
+    );
     bench.windlass(&["doctor", "--durability", "normal"]).code(0).says(&["warning", "power cut"]);
 }

@@ -175,7 +175,7 @@ fn stats_with_a_worker() {
         let stats: Value = serde_json::from_str(&outcome.stdout).ok()?;
         stats["workers"][0].is_object().then_some(stats)
     });
-    bench.windlass(&["stats"]).code(0).says(&["queues [\"a\",\"b\"], has [\"gpu\"], version 7"]);
+    bench.windlass(&["stats"]).code(0).says(&["queues [\"a\",\"b\"], has [\"gpu\"], code version 7"]);
     worker.child.kill().unwrap();
     worker.wait();
     assert_fields(&stats, &["job_counts", "run_counts", "at_least", "workers"]);

@@ -190,6 +190,10 @@ fn lists_have_the_same_filters() {
     assert_eq!(ids("runs", &["--status", "failed", "--status", "successful"]), [3, 2, 1]);
     assert_eq!(ids("runs", &["--status", "failed,cancelled"]), [2]);
     assert_eq!(ids("runs", &["--workflow", "good", "-p", "day=2026-11-21"]), [3]);
+    assert_eq!(ids("runs", &["-p", "day=2026-11-21", "-p", "count=3"]), [3]);
+    assert_eq!(ids("runs", &["-p", "day=2026-11-21", "-p", "count=4"]), [0; 0]);
+    assert_eq!(ids("jobs", &["-p", "day=2026-11-21", "--param", "count=3", "--kind", "shell"]), [3, 3]);
+    assert_eq!(ids("jobs", &["--kind", "http"]), [0; 0]);
     assert_eq!(ids("runs", &["--since", "1h", "-n", "2"]), [3, 2]);
     assert_eq!(ids("runs", &["--since", "2000-01-01"]), [3, 2, 1]);
     assert_eq!(ids("runs", &["--since", "2100-01-01"]), [0; 0]);
@@ -199,4 +203,25 @@ fn lists_have_the_same_filters() {
     assert_eq!(ids("jobs", &["--since", "2100-01-01"]), [0; 0]);
     bench.windlass(&["runs", "--since", "soon"]).fails(2, &["10m or 2h", "today"]);
     bench.windlass(&["jobs", "-p", "day"]).fails(2, &["NAME=VALUE"]);
+}
+
+#[test]
+fn what_is_missing_or_mistyped_has_a_next_step() {
+    let bench = bench_with_three_runs();
+    let missing = "`latest` is the newest run";
+    for verb in ["retry", "rerun", "cancel"] {
+        bench.windlass(&[verb]).fails(2, &["<RUN", missing]);
+    }
+    bench
+        .windlass(&["run", "godo.toml"])
+        .fails(2, &["the file godo.toml does not exist; did you mean good.toml?"]);
+    bench.windlass(&["run", "bad"]).fails(2, &["the file bad does not exist; did you mean bad.toml?"]);
+    bench.windlass(&["run", "unlike"]).fails(5, &["no workflow is registered under the name `unlike`"]);
+    bench
+        .windlass(&["schedule", "next", "good.toml"])
+        .fails(2, &["`good.toml` is a file", "apply good.toml"]);
+    bench
+        .windlass(&["logs", "2/load", "--attempt", "9"])
+        .fails(5, &["had 1 attempt, and no attempt 9", "inspect j"]);
+    bench.windlass(&["db", "prune"]).fails(2, &["--older-than <DURATION>|--keep <N>"]);
 }

@@ -94,7 +94,7 @@ fn a_job_waits_for_a_worker_with_its_requirements() {
         let job = [&["enqueue", "shell", "--payload", r#"{"run": "true"}"#], arguments].concat();
         bench.windlass(&job).code(0).stdout.trim().to_owned()
     };
-    let (gpu, new) = (enqueue(&["--requires", "gpu"]), enqueue(&["--min-version", "3"]));
+    let (gpu, new) = (enqueue(&["--requires", "gpu"]), enqueue(&["--code-version", "3"]));
     bench.windlass(&["worker", "--until-idle", "--code-version", "2"]).code(0);
     bench.windlass(&["inspect", &gpu]).code(0).says(&["PENDING"]);
     bench.windlass(&["inspect", &new]).code(0).says(&["PENDING"]);
@@ -146,7 +146,7 @@ fn a_waiting_run_says_once_why_it_waits() {
     let bench = Bench::new();
     bench.write(
         "train.toml",
-        "name = \"train\"\n[jobs.fit]\nrun = \"true\"\nrequires = [\"gpu\"]\nversion = 3\n",
+        "name = \"train\"\n[jobs.fit]\nrun = \"true\"\nrequires = [\"gpu\"]\ncode_version = 3\n",
     );
     let run = bench.start(&["run", "train.toml", "--code-version", "3"]);
     run.wait_until_it_tells(&bench, "run 1 is waiting for job `fit`: ");

@@ -1,6 +1,6 @@
 //! Retrying a run after its file was edited.
 
-use crate::support::Bench;
+use crate::support::{Bench, Running};
 use serde_json::json;
 
 const ETL: &str = "name = 'etl'
@@ -178,4 +178,58 @@ fn a_worker_that_knows_the_run_executes_its_next_definition() {
     bench.windlass(&["logs", "1", "load"]).code(0).says(&["mode second"]);
     worker.child.kill().unwrap();
     worker.wait();
+}
+
+#[test]
+fn a_preview_of_a_retry_names_the_jobs_and_the_reasons() {
+    let bench = Bench::new();
+    let file = |load: &str, env: &str| {
+        format!(
+            "name = 'etl'\nenv = {{ LEVEL = '{env}' }}\n[jobs.extract]\nrun = 'true'\nenv = {{ LEVEL = '9' }}\n\
+             [jobs.load]\nneeds = ['extract']\nrun = '{load}'\n[jobs.report]\nneeds = ['load']\nrun = 'true'\n"
+        )
+    };
+    bench.write("etl.toml", &file("exit 3", "1"));
+    bench.windlass(&["run", "etl.toml"]).code(1);
+    let preview = bench.windlass(&["retry", "1", "--dry-run"]);
+    preview
+        .code(0)
+        .says(&["JOB", "WHY", "load", "it is FAILED", "report", "it needs `load`"])
+        .tells(&["2 jobs of run 1 would run again"]);
+    bench.write("etl.toml", &file("true", "2"));
+    bench
+        .windlass(&["retry", "1", "--latest", "--dry-run"])
+        .code(0)
+        .says(&["load", "it does something else now", "report"])
+        .tells(&["run 1 would go on with etl.toml: changed load, report", "2 jobs of run 1"]);
+    let from = bench.json(&["retry", "1", "--from", "extract", "--dry-run"]);
+    assert_eq!((&from["run_id"], &from["jobs"][0]["reason"]), (&json!(1), &json!("named")));
+    assert_eq!((&from["jobs"][1]["reason"], &from["jobs"][1]["after"]), (&json!("after"), &json!("extract")));
+    let run = bench.json(&["inspect", "1"]);
+    assert_eq!((&run["status"], run["definitions"].as_array().unwrap().len()), (&json!("FAILED"), 1));
+    bench.windlass(&["retry", "1", "--latest"]).code(0).tells(&["rerunning 2 jobs of run 1"]);
+}
+
+#[test]
+fn a_run_goes_on_with_a_definition_from_standard_input() {
+    let bench = Bench::new();
+    let text = "name = 'etl'\n[jobs.load]\nrun = 'exit 3'\n";
+    bench.write("etl.toml", text);
+    bench.windlass(&["run", "etl.toml"]).code(1);
+    bench.write("corrected", &text.replace("exit 3", "true"));
+    let retry = |arguments: &[&str]| {
+        let mut command = bench.command();
+        command.args(arguments).stdin(std::fs::File::open(bench.path("corrected")).unwrap());
+        Running::start(command).wait()
+    };
+    retry(&["retry", "1", "--with", "-", "--detach"])
+        .code(0)
+        .tells(&["run 1 goes on with standard input, its definition 2: changed load"]);
+    bench.windlass(&["resume", "1"]).code(0);
+    bench
+        .windlass(&["retry", "1", "--latest"])
+        .fails(2, &["did not come from a file or a registered workflow", "retry 1 --with FILE"]);
+    bench
+        .windlass(&["retry", "1", "--with", "etl.toml", "--format", "yaml"])
+        .fails(2, &["--format is for standard input"]);
 }

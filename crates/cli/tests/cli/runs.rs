@@ -128,6 +128,30 @@ fn parameters_from_the_command_line_win_over_a_file() {
 }
 
 #[test]
+fn parameters_on_standard_input_are_read() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let run = |name: &str, arguments: &[&str]| {
+        let mut command = bench.command();
+        command.args(arguments).stdin(std::fs::File::open(bench.path(name)).unwrap());
+        Running::start(command).wait()
+    };
+    bench.write("params.json", r#"{"day": "2026-01-01", "count": 5}"#);
+    bench.write("params.yaml", "day: 2026-01-02\ncount: 6\n");
+    let from_stdin = ["run", "good.toml", "--params-file", "-"];
+    run("params.json", &[&from_stdin[..], &["-p", "count=9"]].concat()).code(0);
+    run("params.yaml", &[&from_stdin[..], &["--format", "yaml"]].concat()).code(0);
+    let params = |id: &str| bench.json(&["inspect", id])["params"].clone();
+    assert_eq!(params("1"), json!({"day": "2026-01-01", "count": 9}));
+    assert_eq!(params("2"), json!({"day": "2026-01-02", "count": 6}));
+    run("params.yaml", &from_stdin).code(2).tells(&["standard input:1:", "--format yaml"]);
+    run("params.json", &["run", "-", "--params-file", "-"])
+        .fails(2, &["the workflow and the parameters at once"]);
+    run("params.json", &["run", "good.toml", "--params-file", "params.json", "--format", "json"])
+        .fails(2, &["--format is for standard input"]);
+}
+
+#[test]
 fn parameters_that_do_not_fit_are_all_named() {
     let bench = Bench::new();
     bench.write("good.toml", GOOD);

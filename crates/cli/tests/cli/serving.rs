@@ -29,7 +29,7 @@ workflows    none
 threads      4
 queues       all
 capabilities none
-version      0
+code_version 0
 grace        30s
 retention    everything is kept
 web          http://127.0.0.1:9463/
@@ -47,7 +47,7 @@ workflows = 'flows'
 threads = 3
 queues = ['default', 'mail']
 capabilities = ['gpu']
-version = 7
+code_version = 7
 grace = '2m'
 log_format = 'json'
 log_level = 'debug'
@@ -75,7 +75,7 @@ workflows    etc/flows
 threads      3
 queues       default, mail
 capabilities gpu
-version      7
+code_version 7
 grace        2m
 retention    for 30d, at most 100 runs of each workflow; events for 3d
 web          http://127.0.0.1:9463/

@@ -5,7 +5,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
+use crate::completing::{filled, offered};
 use crate::support::{Bench, GOOD, Running};
 
 #[test]
@@ -296,4 +298,17 @@ fn an_unreadable_path_is_named() {
     let closed = ["--db", "closed/windlass.db", "runs"];
     bench.unprivileged(&closed).fails(6, &["permission denied", "folder of closed/windlass.db"]);
     fs::set_permissions(bench.path("closed"), Permissions::from_mode(0o700)).unwrap();
+}
+
+/// Somebody holds the whole database.
+#[test]
+fn a_busy_database_does_not_hold_the_prompt_of_a_shell() {
+    let bench = filled();
+    let holder = rusqlite::Connection::open(bench.path("windlass.db")).unwrap();
+    holder.pragma_update(None, "locking_mode", "exclusive").unwrap();
+    holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let began = Instant::now();
+    let found = offered(&bench, &["inspect", ""]);
+    assert!(found.iter().all(|value| value.starts_with("--")), "{found:?}");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }

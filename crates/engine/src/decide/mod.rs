@@ -4,6 +4,8 @@
 pub mod call;
 pub mod for_each;
 pub mod next_definition;
+pub mod retry_preview;
+mod signal;
 mod sleep;
 mod wait;
 
@@ -13,6 +15,7 @@ use serde_json::Value as Json;
 use windlass_workflow::Expression;
 use windlass_workflow::kinds::Action;
 use windlass_workflow::kinds::approval::Approval;
+use windlass_workflow::kinds::signal::Signal;
 use windlass_workflow::kinds::sleep::Sleep;
 use windlass_workflow::kinds::wait_for::WaitFor;
 
@@ -21,6 +24,7 @@ use call::Call;
 use crate::join_rule::{Join, JoinRule, ParentEnds};
 use crate::status::JobStatus;
 pub use for_each::expand;
+pub use signal::{SentEvent, decide_signal};
 pub use sleep::begin_sleeping;
 pub use wait::{MatchedEvent, Wait, decide_approval, decide_wait_for};
 
@@ -56,6 +60,8 @@ pub enum Then {
     WaitFor(WaitFor),
     /// It waits until a person approves or rejects it.
     Approval(Approval),
+    /// It sends an event.
+    Signal(Box<Signal>),
 }
 
 impl Then {
@@ -68,6 +74,7 @@ impl Then {
             Action::Sleep(sleep) => Some(Then::Sleep(sleep.clone())),
             Action::WaitFor(wait) => Some(Then::WaitFor(wait.clone())),
             Action::Approval(approval) => Some(Then::Approval(approval.clone())),
+            Action::Signal(signal) => Some(Then::Signal(signal.clone())),
         }
     }
 }
@@ -88,6 +95,8 @@ pub enum Decision {
     },
     /// It waits for an event or for a person.
     Wait(Wait),
+    /// It sends an event, and is successful.
+    Send(SentEvent),
     /// It is successful.
     Done {
         /// Its output, as JSON.

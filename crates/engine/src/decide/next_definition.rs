@@ -33,15 +33,11 @@ impl DefinitionChanges {
         let earlier: HashMap<&str, &Job> = by_name(before);
         let later = by_name(after);
         let mut changes = DefinitionChanges::default();
-        // The environment of the workflow is a part of every job.
-        let is_other_environment = before.env != after.env;
         for job in &after.jobs {
             let name = job.name.clone();
             match earlier.get(name.as_str()) {
                 None => changes.added.push(name),
-                Some(old) if is_other_environment || work(before, old) != work(after, job) => {
-                    changes.changed.push(name);
-                }
+                Some(old) if work(before, old) != work(after, job) => changes.changed.push(name),
                 Some(old) if settings(before, old) != settings(after, job) => changes.settings.push(name),
                 Some(_same) => {}
             }
@@ -92,7 +88,13 @@ fn work(workflow: &Workflow, job: &Job) -> (Job, BTreeSet<String>, BTreeSet<Stri
         Action::Call(call) => {
             called = call.called.take().and_then(|index| workflow.called(index));
         }
-        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {}
+        // The environment of the workflow is a part of each job that is a process, as far as the job has no value of its own.
+        Action::Shell(shell) => {
+            let own = std::mem::take(&mut shell.env);
+            shell.env = workflow.env.clone().into_iter().chain(own).collect();
+        }
+        Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Signal(_) => {
+        }
     }
     let work = Job {
         action,
@@ -108,7 +110,7 @@ fn work(workflow: &Workflow, job: &Job) -> (Job, BTreeSet<String>, BTreeSet<Stri
         on_interrupt: OnInterrupt::default(),
         max_interruptions: 0,
         requires: Vec::new(),
-        version: 0,
+        code_version: 0,
         concurrency: None,
         ..job.clone()
     };
@@ -256,7 +258,11 @@ mod tests {
                 BASE.replace("[jobs.b]\nrun = 'y'\nneeds = ['a']\n", "").replace("['b']", "[]"),
                 "removed b, changed c",
             ),
-            (format!("env = {{ X = '1' }}\n{BASE}"), "changed a b c tell, others"),
+            // A call is no process, and a job that has the variable itself has the same environment.
+            (
+                format!("env = {{ X = '1' }}\n{}", BASE.replace("'x'", "'x'\nenv = { X = '2' }")),
+                "changed a b tell, others",
+            ),
             (format!("timeout = '1h'\n{BASE}"), "others"),
             (format!("description = 'd'\nschedules = [{{ cron = '@daily' }}]\n{BASE}"), ""),
         ];
@@ -277,6 +283,23 @@ mod tests {
             assert_eq!(said.join(", "), expected, "{after}");
             assert_eq!(found.is_empty(), expected.is_empty());
         }
+    }
+
+    #[test]
+    fn an_environment_that_is_the_same_in_the_end_is_no_change() {
+        let own = "[jobs.a]\nrun = 'x'\nenv = { X = '1' }\n[jobs.b]\nrun = 'y'\nenv = { X = '2' }\n[jobs.c]\nsleep = '1s'\n";
+        let shared = |value: &str| {
+            let jobs =
+                "[jobs.a]\nrun = 'x'\n[jobs.b]\nrun = 'y'\nenv = { X = '2' }\n[jobs.c]\nsleep = '1s'\n";
+            workflow(&format!("env = {{ X = '{value}' }}\n{jobs}"))
+        };
+        let changed = |before: &Workflow, after: &Workflow| DefinitionChanges::between(before, after).changed;
+        assert!(changed(&workflow(own), &shared("1")).is_empty(), "it moved to the workflow");
+        assert_eq!(
+            changed(&shared("1"), &shared("3")),
+            ["a"],
+            "b has a value of its own, and c is no process"
+        );
     }
 
     #[test]

@@ -25,6 +25,15 @@ pub(in crate::store) enum ListedTable {
     Jobs,
 }
 
+impl ListedTable {
+    fn name(self) -> &'static str {
+        match self {
+            ListedTable::Runs => "runs",
+            ListedTable::Jobs => "jobs",
+        }
+    }
+}
+
 /// A range of ids with all rows that were accepted in this time, and a few more.
 pub(in crate::store) fn ids_accepted_in(
     connection: &mut dyn Connection,
@@ -42,10 +51,12 @@ pub(in crate::store) fn ids_accepted_in(
     Ok(IdRange { from, below })
 }
 
-/// The id of the first row that was accepted at an instant or later, found by binary search. An index by time would slow
-/// each submission down, and would not give the rows in the order of ids.
+/// The id of the first row that was accepted at an instant or later, found by binary search: from the highest power of two
+/// down, a step is made if the row there was accepted earlier. An index by time would slow each submission down, and would
+/// not give the rows in the order of ids.
 fn first_id_at(connection: &mut dyn Connection, table: ListedTable, at_ms: i64) -> Result<i64> {
-    one(connection, first_id_sql(table), &[at_ms.into()], |row| row.integer(0))
+    let parameters = [at_ms.into(), table.name().into()];
+    one(connection, FIRST_ID_AT, &parameters, |row| row.integer(0))
 }
 
 /// The same for several instants, in their order.
@@ -55,35 +66,22 @@ pub(in crate::store) fn first_ids_at(
     at_ms: &[i64],
 ) -> Result<Vec<i64>> {
     let asked: Vec<PlainQuery<'_>> =
-        at_ms.iter().map(|at_ms| (first_id_sql(table), vec![(*at_ms).into()])).collect();
+        at_ms.iter().map(|at_ms| (FIRST_ID_AT, vec![(*at_ms).into(), table.name().into()])).collect();
     Ok(rows_of_each(connection, &asked, |row| row.integer(0))?.into_iter().flatten().collect())
 }
 
-fn first_id_sql(table: ListedTable) -> &'static str {
-    match table {
-        ListedTable::Runs => {
-            "WITH RECURSIVE halves (low, high) AS (
-                 SELECT coalesce((SELECT min(id) FROM runs), 0), coalesce((SELECT max(id) FROM runs), 0) + 1
-                 UNION ALL
-                 SELECT CASE WHEN (SELECT created_at FROM runs WHERE id >= low + (high - low) / 2
-                                   ORDER BY id LIMIT 1) < $1 THEN low + (high - low) / 2 + 1 ELSE low END,
-                        CASE WHEN (SELECT created_at FROM runs WHERE id >= low + (high - low) / 2
-                                   ORDER BY id LIMIT 1) < $1 THEN high ELSE low + (high - low) / 2 END
-                 FROM halves WHERE low < high
-             )
-             SELECT min(high) FROM halves"
-        }
-        ListedTable::Jobs => {
-            "WITH RECURSIVE halves (low, high) AS (
-                 SELECT coalesce((SELECT min(id) FROM jobs), 0), coalesce((SELECT max(id) FROM jobs), 0) + 1
-                 UNION ALL
-                 SELECT CASE WHEN (SELECT created_at FROM jobs WHERE id >= low + (high - low) / 2
-                                   ORDER BY id LIMIT 1) < $1 THEN low + (high - low) / 2 + 1 ELSE low END,
-                        CASE WHEN (SELECT created_at FROM jobs WHERE id >= low + (high - low) / 2
-                                   ORDER BY id LIMIT 1) < $1 THEN high ELSE low + (high - low) / 2 END
-                 FROM halves WHERE low < high
-             )
-             SELECT min(high) FROM halves"
-        }
-    }
-}
+const FIRST_ID_AT: &str = "WITH RECURSIVE steps (reached, step) AS (
+         SELECT coalesce(CASE CAST($2 AS TEXT) WHEN 'runs' THEN (SELECT min(id) FROM runs)
+                                               ELSE (SELECT min(id) FROM jobs) END, 0) - 1,
+                4611686018427387904
+         UNION ALL
+         SELECT CASE WHEN CASE CAST($2 AS TEXT)
+                          WHEN 'runs' THEN (SELECT created_at FROM runs WHERE id >= reached + step
+                                            ORDER BY id LIMIT 1)
+                          ELSE (SELECT created_at FROM jobs WHERE id >= reached + step ORDER BY id LIMIT 1)
+                          END < $1
+                     THEN reached + step ELSE reached END,
+                step / 2
+         FROM steps WHERE step > 0
+     )
+     SELECT max(reached) + 1 FROM steps";

@@ -4,6 +4,7 @@
 //! committed in the order of their numbers, and a run that notes the last number when it is created misses no event that
 //! was answered later. A decision about a wait holds the same lock, so no event is committed between its look and its write.
 
+use crate::decide::SentEvent;
 use crate::store::Events;
 use crate::store::evidence::Evidence;
 use windlass_db::error::{Error, Result};
@@ -42,7 +43,7 @@ impl Events<'_> {
         check(&signal).map_err(|reason| Error::invalid("send a signal", reason))?;
         let now_ms = self.store.clock.now_ms();
         self.store
-            .write("send a signal", Evidence::Token, move |connection| insert(connection, &signal, now_ms))
+            .write("send a signal", Evidence::Token, move |connection| insert(connection, &signal, 0, now_ms))
     }
 }
 
@@ -64,14 +65,14 @@ fn check(signal: &NewSignal) -> std::result::Result<(), String> {
         .map_err(|error| format!("the payload is no JSON: {error}"))
 }
 
-fn insert(connection: &mut dyn Connection, signal: &NewSignal, now_ms: i64) -> Result<Signalled> {
+fn insert(connection: &mut dyn Connection, signal: &NewSignal, depth: i64, now_ms: i64) -> Result<Signalled> {
     if let Some(id) = known(connection, signal)? {
         return Ok(Signalled { id, created: false });
     }
     let number = next_number(connection)?;
     let inserted = connection.execute(
-        "INSERT INTO events (id, name, event_key, payload, event_id, received_at)
-         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (event_id) DO NOTHING",
+        "INSERT INTO events (id, name, event_key, payload, event_id, received_at, depth)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (event_id) DO NOTHING",
         &[
             number.into(),
             (&signal.name).into(),
@@ -79,6 +80,7 @@ fn insert(connection: &mut dyn Connection, signal: &NewSignal, now_ms: i64) -> R
             (&signal.payload).into(),
             (&signal.event_id).into(),
             now_ms.into(),
+            depth.into(),
         ],
     )?;
     if inserted == 1 {
@@ -89,6 +91,33 @@ fn insert(connection: &mut dyn Connection, signal: &NewSignal, now_ms: i64) -> R
     let id = known(connection, signal)?
         .ok_or_else(|| Error::internal("send a signal", "the event with its id was not found"))?;
     Ok(Signalled { id, created: false })
+}
+
+/// Inserts the event that a job sends. The caller has locked the events. Its id is the idempotency key of the job: a second one
+/// changes nothing. The event notes how many runs of triggers have started each other up to the run of the job.
+pub(in crate::store) fn insert_from_job(
+    connection: &mut dyn Connection,
+    job_id: i64,
+    event: &SentEvent,
+    now_ms: i64,
+) -> Result<()> {
+    let (event_id, depth) = one(
+        connection,
+        "SELECT 'job:' || created_at || '-' || token,
+                coalesce((SELECT depth FROM triggered_runs
+                          WHERE triggered_runs.run_id = coalesce(jobs.root_run_id, jobs.run_id)), 0)
+         FROM jobs WHERE id = $1",
+        &[job_id.into()],
+        |row| Ok((row.text(0)?, row.integer(1)?)),
+    )?;
+    let SentEvent { name, key, payload } = event;
+    let signal = NewSignal {
+        name: name.clone(),
+        key: Some(key.clone()),
+        payload: payload.clone(),
+        event_id: Some(event_id),
+    };
+    insert(connection, &signal, depth, now_ms).map(drop)
 }
 
 /// Finds the event that was received with the same id.

@@ -84,7 +84,7 @@ impl ForWorkers<'_> {
             one(
                 connection,
                 "INSERT INTO workers (host, pid, process, queues, run_ids, kinds, threads, lease_ms,
-                                      heartbeat_at, started_at, capabilities, version)
+                                      heartbeat_at, started_at, capabilities, code_version)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $11) RETURNING id",
                 &[
                     (&worker.host).into(),
@@ -97,7 +97,7 @@ impl ForWorkers<'_> {
                     worker.lease_ms.into(),
                     now_ms.into(),
                     (&json_list("register a worker", &worker.worker_capabilities.capabilities)?).into(),
-                    worker.worker_capabilities.version.into(),
+                    worker.worker_capabilities.code_version.into(),
                 ],
                 |row| row.integer(0),
             )
@@ -232,14 +232,14 @@ impl ForWorkers<'_> {
         };
         // One statement for each status, because each status has a small index of its own.
         let statements = [
-            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+            "SELECT DISTINCT queue, kind, requires, code_version FROM jobs
              WHERE status = 'RUNNING' AND {of_runs_in_active_queues}",
-            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+            "SELECT DISTINCT queue, kind, requires, code_version FROM jobs
              WHERE status = 'PENDING' AND kind > '' AND {of_runs_in_active_queues}",
-            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+            "SELECT DISTINCT queue, kind, requires, code_version FROM jobs
              WHERE status = 'SCHEDULED' AND {of_runs_in_active_queues}",
             // A job that has started a run is work again when the run is over. Until then the jobs of that run are.
-            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+            "SELECT DISTINCT queue, kind, requires, code_version FROM jobs
              WHERE status = 'WAITING' AND waits_for IS NOT NULL AND {of_runs_in_active_queues}
                AND (waits_for <> 'run' OR EXISTS (SELECT 1 FROM runs
                                                   WHERE runs.parent_job_id IS NOT NULL
@@ -247,7 +247,7 @@ impl ForWorkers<'_> {
                                                     AND {by runs.parent_attempt = jobs.attempt}
                                                     AND {guard runs.finished_at IS NOT NULL}))",
             // The first jobs of a run that waits for a slot.
-            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+            "SELECT DISTINCT queue, kind, requires, code_version FROM jobs
              WHERE run_id {in SELECT id FROM runs WHERE waits_for IS NOT NULL} AND status = 'BLOCKED' AND blocked_by = 0
                AND {of_runs_in_active_queues}",
         ];
@@ -257,13 +257,13 @@ impl ForWorkers<'_> {
                     let text = |column| Ok(row.lossy_text(column)?.unwrap_or_default());
                     Ok((text(0)?, text(1)?, text(2)?, row.integer(3)?))
                 })?;
-                let is_fit = |(queue, kind, requires, version): &(String, String, String, i64)| {
+                let is_fit = |(queue, kind, requires, code_version): &(String, String, String, i64)| {
                     // The scheduler of the worker's process does what no worker claims. A group that waits has items, now or
                     // later.
                     kind == CALL
                         || takes_queue(queue)
                             && (kind == GROUP_KIND
-                                || worker_capabilities.check(kind, requires, *version).is_ok())
+                                || worker_capabilities.check(kind, requires, *code_version).is_ok())
                 };
                 if sorts.iter().any(is_fit) {
                     return Ok(true);

@@ -220,7 +220,7 @@ const OLD_OF_PARTITION: &str = "SELECT min(CASE WHEN execute_after < $2 AND upda
            WHERE status = 'PENDING' AND kind > '' AND queue = (SELECT queue FROM jobs WHERE id = $1)
              AND kind = (SELECT kind FROM jobs WHERE id = $1)
              AND requires = (SELECT requires FROM jobs WHERE id = $1)
-             AND version = (SELECT version FROM jobs WHERE id = $1)
+             AND code_version = (SELECT code_version FROM jobs WHERE id = $1)
            ORDER BY {rank}, id LIMIT $3) AS first_of_partition";
 
 /// Reads the partitions with the most urgent jobs, one by one. A single statement would read the row of each PENDING job.

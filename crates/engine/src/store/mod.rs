@@ -80,7 +80,7 @@ pub use jobs::broken::BrokenBefore;
 pub use jobs::change::{JobChange, StartTime};
 pub(crate) use jobs::dead_letters::DEAD_LETTER;
 pub use jobs::dead_letters::{
-    DEAD_LETTERS_COUNTED_MAX, DeadLetterCursor, DeadLetters, RETRY_BATCH, RetriedBatch,
+    DEAD_LETTERS_BATCH, DEAD_LETTERS_COUNTED_MAX, DeadLetterBatch, DeadLetterCursor, DeadLetters,
 };
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
@@ -112,10 +112,10 @@ pub use runs::failures::{FAILURES_MAX, FailedJob, FailureGroup, Failures, first_
 pub use runs::focus::{FocusedJob, KeyHolder};
 pub use runs::histogram::{HistogramPart, PARTS_MAX};
 pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy};
-pub(crate) use runs::list::{RUN_COMPARISONS, RUN_FILTER, RUN_SUMMARY};
+pub(crate) use runs::list::{RUN_COMPARISONS, RUN_SUMMARY};
 pub(crate) use runs::retry::AS_BEFORE_ITS_FIRST_ATTEMPT;
 pub use runs::retry::RetrySelection;
-pub use runs::retry_with::{Continued, NextDefinition};
+pub use runs::retry_with::{Continued, NextDefinition, RetryPreview};
 pub use runs::submit::{NewRun, Occasion, Submitted};
 pub use runs::workspaces::{SettledWorkspaces, Workspace, WorkspaceState};
 pub use runs::{JobCounts, Run, RunContext, RunFolder};

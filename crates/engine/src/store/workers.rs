@@ -48,7 +48,7 @@ pub struct Worker {
     /// Its capabilities, as a JSON list.
     pub capabilities: String,
     /// The version of its code.
-    pub version: i64,
+    pub code_version: i64,
     /// How many jobs it executes at once.
     pub threads: i64,
     /// The length of its lease in milliseconds: without a heartbeat it keeps its jobs for this time.
@@ -72,7 +72,7 @@ impl Worker {
         WorkerCapabilities {
             kinds: list(&self.kinds),
             capabilities: list(&self.capabilities),
-            version: self.version,
+            code_version: self.code_version,
         }
     }
 }
@@ -90,7 +90,7 @@ impl Workers<'_> {
                         heartbeats, heartbeat_at, started_at,
                         (SELECT count(*) FROM jobs
                          WHERE jobs.worker_id = workers.id AND jobs.status = 'RUNNING'),
-                        capabilities, version, shortage
+                        capabilities, code_version, shortage
                  FROM workers WHERE status IN ('ALIVE', 'DRAINING') ORDER BY id",
                 &[],
                 read_worker,
@@ -118,7 +118,7 @@ fn read_worker(row: &dyn Row) -> Result<Worker> {
         started_at: row.integer(12)?,
         running: row.integer(13)?,
         capabilities: text(14)?,
-        version: row.integer(15)?,
+        code_version: row.integer(15)?,
         shortage: row.lossy_text(16)?,
     })
 }

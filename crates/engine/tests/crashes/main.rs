@@ -145,10 +145,10 @@ macro_rules! operations {
 
 operations! {
     submit enqueue enqueue_one apply_with_schedules start_a_service fire backfill pause_and_resume trigger
-    cancel_a_run cancel_a_job retry_failed_jobs retry_from_a_job retry_with_another_definition prune copy_into_a_failing_database copy_from_a_failing_database
+    cancel_a_run cancel_a_job retry_failed_jobs retry_from_a_job retry_with_another_definition delete_dead_letters prune copy_into_a_failing_database copy_from_a_failing_database
     restore rescue rescue_with_an_invalid_row finish_and_claim finish_and_claim_many decide end_waits
     expand finish_the_last_item fail_an_item_fast cancel_a_group cancel_a_run_with_items retry_items retry_before_a_group
-    admit_runs start_calls end_calls stop_calls retry_failed_calls apply_reports
+    admit_runs send_events start_calls end_calls stop_calls retry_failed_calls apply_reports
     apply_reports_with_an_invalid_row reconcile admit promote_due_jobs limit_a_queue stop_a_worker
 }
 

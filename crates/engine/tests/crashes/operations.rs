@@ -4,8 +4,8 @@
 use std::cell::OnceCell;
 
 use windlass_engine::store::{
-    Backfill, CopyError, Finish, NewRun, NewSignal, NewWorker, NextDefinition, Order, QueueLimits,
-    RetrySelection, Scope, Setting, Verdict,
+    Backfill, CopyError, DeadLetterCursor, DeadLetters, Finish, NewRun, NewSignal, NewWorker, NextDefinition,
+    Order, QueueLimits, RetrySelection, Scope, Setting, Verdict,
 };
 use windlass_engine::transition::{RetryState, after_attempt};
 use windlass_engine::{Error, JobStatus, Result, Store, WorkerStatus};
@@ -228,6 +228,26 @@ pub(crate) fn retry_with_another_definition() -> Operation {
         }
     };
     operation(1, |databases| states::failed_run(&databases.bench), run)
+}
+
+pub(crate) fn delete_dead_letters() -> Operation {
+    let prepare = |databases: &TestDatabases| {
+        states::pending_jobs(&databases.bench);
+        databases
+            .bench
+            .raw()
+            .execute("UPDATE jobs SET status = 'FAILED', finished_at = 1 WHERE run_id IS NULL");
+    };
+    operation(1, prepare, |store, _stage| {
+        let which = DeadLetters {
+            statuses: vec![JobStatus::Failed],
+            kind: None,
+            queue: None,
+            error: None,
+            before_ms: i64::MAX,
+        };
+        store.jobs().delete_next(&which, DeadLetterCursor::default()).map(drop)
+    })
 }
 
 pub(crate) fn prune() -> Operation {
@@ -487,6 +507,16 @@ pub(crate) fn admit_runs() -> Operation {
     operation(4, prepare, |store, _stage| {
         // A run that is cancelled before it began leaves its slot to the next one.
         (0..3).try_for_each(|_step| store.for_scheduler().admit_runs("").map(drop))
+    })
+}
+
+/// Jobs send events, and a job of another run waits for one of them.
+pub(crate) fn send_events() -> Operation {
+    let prepare = |databases: &TestDatabases| states::undecided_signals(&databases.bench);
+    operation(3, prepare, |store, _stage| {
+        decide_all(store)?;
+        while store.for_scheduler().dispatch_events()? {}
+        decide_all(store)
     })
 }
 

@@ -136,6 +136,17 @@ pub(crate) fn waiting_runs(bench: &Bench) {
     bench.store.runs().cancel(ended).unwrap();
 }
 
+/// A run that waits for an event, and one that sends it and another one.
+pub(crate) fn undecided_signals(bench: &Bench) {
+    let text = "name = 'shop'\n[jobs.paid]\nwait_for = { event = 'paid' }\n";
+    let other = "name = 'till'\n[jobs.a]\nsignal = { event = 'paid', payload = 7 }\n[jobs.b]\nneeds = 'a'\n\
+                 signal = { event = 'counted' }\n";
+    for text in [text, other] {
+        let source = Source::new("w.toml", text.as_bytes().to_vec()).unwrap();
+        bench.submit(windlass_workflow::parse(&source).unwrap());
+    }
+}
+
 /// A group whose items are not decided, and a job after it. The first item that fails ends the others.
 pub(crate) fn undecided_group(bench: &Bench, items: i64) {
     let mut graph = workflow("many", vec![vec![], vec![0]]);

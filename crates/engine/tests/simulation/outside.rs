@@ -131,9 +131,9 @@ impl World {
         let due_ms = job.execute_after.unwrap_or(now_ms);
         self.trail.note(format!("another program inserts {job:?}"));
         self.sql().execute(&format!(
-            "INSERT INTO jobs (kind, queue, priority, execute_after, max_attempts, version, payload)
+            "INSERT INTO jobs (kind, queue, priority, execute_after, max_attempts, code_version, payload)
              VALUES ('{}', '{}', {}, {due_ms}, {}, {}, 'null')",
-            job.kind, job.queue, job.priority, job.max_attempts, job.version
+            job.kind, job.queue, job.priority, job.max_attempts, job.code_version
         ));
         let id = self.sql().value("SELECT max(id) FROM jobs");
         self.oracle.insert_from_outside(id, JobRules::alone(&job, seed), due_ms);

@@ -31,7 +31,7 @@ pub struct JobRules {
     pub max_delay_ms: i64,
     pub jitter: f64,
     pub requires: Vec<String>,
-    pub version: i64,
+    pub code_version: i64,
     pub key: Option<Key>,
     pub unique_key: Option<String>,
     pub script: Script,
@@ -68,7 +68,7 @@ fn rule_job(job: &mut Job, chance: &mut Rng) {
     job.max_interruptions = chance.i64(0..3);
     job.queue = pick(chance, &QUEUES).to_owned();
     job.priority = chance.i64(-1..2);
-    job.version = i64::from(chance.u8(0..6) == 0);
+    job.code_version = i64::from(chance.u8(0..6) == 0);
     if chance.u8(0..6) == 0 {
         job.requires = vec!["gpu".to_owned()];
     }
@@ -87,7 +87,7 @@ pub fn standalone_job(chance: &mut Rng, now_ms: i64) -> NewJob {
         execute_after: delay_ms.map(|delay_ms| now_ms + delay_ms),
         max_attempts: chance.i64(1..4),
         unique_key: (chance.u8(0..6) == 0).then(|| format!("unique-{}", chance.u8(0..4))),
-        version: i64::from(chance.u8(0..8) == 0),
+        code_version: i64::from(chance.u8(0..8) == 0),
         concurrency: any_key(chance),
         ..NewJob::new("noop", "null")
     }
@@ -132,7 +132,7 @@ impl JobRules {
             max_delay_ms: job.retry.max_delay_ms,
             jitter: job.retry.jitter,
             requires: job.requires.clone(),
-            version: job.version,
+            code_version: job.code_version,
             key: key_of(job.concurrency.as_ref()),
             unique_key: None,
             script: Script::new(seed, &job.name),
@@ -149,7 +149,7 @@ impl JobRules {
             priority: job.priority,
             max_attempts: job.max_attempts,
             requires: job.requires.clone(),
-            version: job.version,
+            code_version: job.code_version,
             key: key_of(job.concurrency.as_ref()),
             unique_key: job.unique_key.clone(),
             ..JobRules::of_run(&like, seed)

@@ -184,7 +184,7 @@ impl World {
         }
         let first = &mut self.workers[0];
         first.scope = Scope::Everything;
-        (first.worker_capabilities.capabilities, first.worker_capabilities.version) =
+        (first.worker_capabilities.capabilities, first.worker_capabilities.code_version) =
             (vec!["gpu".to_owned()], 1);
         let is_there = |id: &i64| self.workers.iter().any(|worker| worker.id == *id);
         let gone = self.oracle.workers.iter().filter(|(id, _worker)| !is_there(id));

@@ -67,10 +67,10 @@ impl World {
     pub fn register_worker(&mut self) {
         let all = ["noop", "shell"].map(str::to_owned).to_vec();
         let mut worker_capabilities =
-            WorkerCapabilities { kinds: all, capabilities: vec!["gpu".to_owned()], version: 1 };
+            WorkerCapabilities { kinds: all, capabilities: vec!["gpu".to_owned()], code_version: 1 };
         match self.chance.u8(0..4) {
             0 => worker_capabilities.capabilities.clear(),
-            1 => worker_capabilities.version = 0,
+            1 => worker_capabilities.code_version = 0,
             _ => {}
         }
         let scope = match self.chance.u8(0..6) {

@@ -18,7 +18,7 @@ const TABLES: &[(&str, &str)] = &[
                 jobs.failures, jobs.interruptions, jobs.max_interruptions, jobs.on_interrupt,
                 jobs.allow_failure, jobs.retry, jobs.timeout_ms, jobs.cancel_requested_at,
                 jobs.cancel_at_once, jobs.last_error, jobs.output, jobs.blocked_by, jobs.unique_key,
-                jobs.worker_id, jobs.started_at, jobs.finished_at, jobs.requires, jobs.version,
+                jobs.worker_id, jobs.started_at, jobs.finished_at, jobs.requires, jobs.code_version,
                 jobs.concurrency_key, jobs.concurrency_limit, jobs.on_full
          FROM jobs LEFT JOIN runs ON runs.id = jobs.run_id",
     ),

@@ -132,10 +132,10 @@ pub fn read_to_a_bound(store: &Store) {
     store.runs().counts(None, TimeRange { from_ms: Some(10_000_000), until_ms: None }).unwrap();
     store.runs().counts(Some("often"), TimeRange { from_ms: Some(10_000_000), until_ms: None }).unwrap();
     let (often, text) = (Some("often".to_owned()), "none".to_owned());
-    let param = Some(ParamFilter { name: "day".to_owned(), value: text.clone() });
+    let params = vec![ParamFilter { name: "day".to_owned(), value: text.clone() }];
     for filter in [
-        RunFilter { param: param.clone(), ..RunFilter::newest(20) },
-        RunFilter { param, workflow: often.clone(), ..RunFilter::newest(20) },
+        RunFilter { params: params.clone(), ..RunFilter::newest(20) },
+        RunFilter { params, workflow: often.clone(), ..RunFilter::newest(20) },
         RunFilter { statuses: vec![RunStatus::Successful], schedule_id: Some(9), ..RunFilter::newest(20) },
         RunFilter { tag: often.clone(), statuses: vec![RunStatus::Cancelled], ..RunFilter::newest(20) },
         RunFilter {
@@ -152,7 +152,7 @@ pub fn read_to_a_bound(store: &Store) {
         JobFilter { statuses: vec![JobStatus::Failed], error: Some(text.clone()), ..JobFilter::newest(20) },
         JobFilter { workflow: Some(text.clone()), ..JobFilter::newest(20) },
         JobFilter {
-            param: Some(ParamFilter { name: "day".to_owned(), value: text.clone() }),
+            params: vec![ParamFilter { name: "day".to_owned(), value: text.clone() }],
             created: TimeRange { from_ms: Some(1), until_ms: Some(40_000_000) },
             ..JobFilter::newest(20)
         },

@@ -23,7 +23,7 @@ pub(super) fn take(named: &mut Named<'_, '_>, job: &Job) -> Vec<FakeAttempt> {
     let attempt = match &job.action {
         Action::Shell(_) => process,
         Action::Http(_) => request,
-        Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
+        Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Signal(_) => {
             let message = format!("`{}` is not executed by a worker, so it has no fake", named.name());
             named.refuse_name(
                 message,

@@ -219,12 +219,12 @@ impl Engine {
             has_acted = true;
         }
         for (job_id, name) in self.waiting_approvals()? {
-            let is_due = self.world.decision_at(&name).is_some_and(|at_ms| at_ms <= now_ms);
+            let is_due = self.world.decision_at(job_id, &name).is_some_and(|at_ms| at_ms <= now_ms);
             let Some(approval) = self.world.approval(&name).filter(|_approval| is_due) else {
                 continue;
             };
             self.store.jobs().decide_approval(job_id, approval.verdict.clone())?;
-            self.world.was_decided(&name);
+            self.world.was_decided(job_id);
             has_acted = true;
         }
         Ok(has_acted)
@@ -258,8 +258,8 @@ impl Engine {
         let mut next: Vec<i64> = attempts.flatten().collect();
         next.extend(self.store.for_scheduler().next_due()?);
         next.extend(self.world.next_event(self.world.case().now_ms).map(|(at_ms, _)| at_ms));
-        for (_, name) in self.waiting_approvals()? {
-            next.extend(self.world.decision_at(&name));
+        for (job_id, name) in self.waiting_approvals()? {
+            next.extend(self.world.decision_at(job_id, &name));
         }
         Ok(next.into_iter().min().map_or(Settled::Stuck, Settled::NextAt))
     }

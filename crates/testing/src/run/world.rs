@@ -26,10 +26,10 @@ struct State {
     without_fake: BTreeSet<String>,
     /// How many of the events of the case were sent. They are sorted by their time.
     sent: usize,
-    /// When approvals began to wait, by the names of their jobs.
-    asked_at_ms: BTreeMap<String, i64>,
+    /// When approvals began to wait, by the ids of their jobs. A job that calls a workflow again has new ones.
+    asked_at_ms: BTreeMap<i64, i64>,
     /// The jobs whose approvals were decided.
-    decided: BTreeSet<String>,
+    decided: BTreeSet<i64>,
 }
 
 /// How far the fakes of a job are used. A job that calls a workflow again has new jobs with the same names.
@@ -135,16 +135,16 @@ impl World {
     }
 
     /// A job waits for an approval. Returns when the case decides about it, if it does and did not yet.
-    pub(super) fn decision_at(&self, name: &str) -> Option<i64> {
+    pub(super) fn decision_at(&self, job_id: i64, name: &str) -> Option<i64> {
         let approval = self.approval(name)?;
         let now_ms = self.clock.now_ms();
         let mut state = self.state();
-        let asked_at_ms = *state.asked_at_ms.entry(name.to_owned()).or_insert(now_ms);
-        (!state.decided.contains(name)).then(|| asked_at_ms.saturating_add(approval.after_ms))
+        let asked_at_ms = *state.asked_at_ms.entry(job_id).or_insert(now_ms);
+        (!state.decided.contains(&job_id)).then(|| asked_at_ms.saturating_add(approval.after_ms))
     }
 
-    pub(super) fn was_decided(&self, name: &str) {
-        self.state().decided.insert(name.to_owned());
+    pub(super) fn was_decided(&self, job_id: i64) {
+        self.state().decided.insert(job_id);
     }
 
     /// The attempts of a job that have begun.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::fakes::Fakes;
 
 /// Everything that a file is drawn from.
-pub(crate) const CONSTRUCTS: [&str; 40] = [
+pub(crate) const CONSTRUCTS: [&str; 41] = [
     "all_finished",
     "all_successful",
     "allow_failure",
@@ -40,6 +40,7 @@ pub(crate) const CONSTRUCTS: [&str; 40] = [
     "retry",
     "retry.if",
     "run",
+    "signal",
     "set_variables",
     "skip_if",
     "sleep",

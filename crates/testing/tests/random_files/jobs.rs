@@ -34,7 +34,8 @@ impl Draw {
         match self.number(0..=99) {
             0..=52 => self.process(name, &mut job, &needs, jobs),
             53..=64 => self.request(name, &mut job),
-            65..=71 => self.sleep(&mut job),
+            65..=68 => self.sleep(&mut job),
+            69..=71 => self.signal(name, &mut job),
             72..=78 => self.wait(name, &mut job),
             79..=85 => self.approval(name, &mut job),
             _ => match callable {
@@ -207,6 +208,12 @@ impl Draw {
         self.constructs.insert("sleep");
         let text = self.one_of(&["3h", "2d"]);
         job.insert("sleep".to_owned(), json!(text));
+    }
+
+    fn signal(&mut self, name: &str, job: &mut Map<String, Json>) {
+        self.constructs.insert("signal");
+        let payload = json!({ "by": "{{ run.workflow }}" });
+        job.insert("signal".to_owned(), json!({ "event": format!("sent-{name}"), "payload": payload }));
     }
 
     fn wait(&mut self, name: &str, job: &mut Map<String, Json>) {

@@ -161,7 +161,7 @@ fn job(created_at: i64) -> Job {
         started_at: Some(created_at + 257_000),
         finished_at: Some(created_at + 263_000),
         requires: "[]".to_owned(),
-        version: 0,
+        code_version: 0,
         concurrency_key: None,
         concurrency_limit: None,
         waits_for: None,

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use schemars::generate::SchemaGenerator;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use windlass_views::{make_exact, schema_generator};
 
@@ -17,11 +17,14 @@ const ABOUT: &str = "The same JSON as `-o json` of the command line. Every reque
 
 fn document(routes: &[Route]) -> Value {
     let mut generator = schema_generator();
+    // A body may leave fields out, so its schema is another one than that of an answer.
+    let mut bodies = SchemaSettings::draft2020_12().into_generator();
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {
         let Some(described) = route.document else { continue };
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        path[route.method.as_str().to_ascii_lowercase()] = operation(route, described, &mut generator);
+        path[route.method.as_str().to_ascii_lowercase()] =
+            operation(route, described, &mut generator, &mut bodies);
     }
     let problem = generator.subschema_for::<ProblemView<'_>>().to_value();
     let mut schemas = Map::new();
@@ -30,6 +33,7 @@ fn document(routes: &[Route]) -> Value {
         make_exact(&mut schema);
         schemas.insert(name, schema.to_value());
     }
+    schemas.extend(bodies.take_definitions(true));
     let mut document = json!({
         "openapi": "3.1.0",
         "info": { "title": "Windlass", "version": env!("CARGO_PKG_VERSION"), "description": ABOUT },
@@ -50,7 +54,12 @@ fn document(routes: &[Route]) -> Value {
     document
 }
 
-fn operation(route: &Route, described: Document, generator: &mut SchemaGenerator) -> Value {
+fn operation(
+    route: &Route,
+    described: Document,
+    generator: &mut SchemaGenerator,
+    bodies: &mut SchemaGenerator,
+) -> Value {
     let answer = (described.answer)(generator).to_value();
     let parameters: Vec<Value> =
         path_parameters(route.path).into_iter().chain(query_parameters(route)).collect();
@@ -65,7 +74,7 @@ fn operation(route: &Route, described: Document, generator: &mut SchemaGenerator
         },
     });
     if let Some(body) = described.body {
-        let schema = body(generator).to_value();
+        let schema = body(bodies).to_value();
         operation["requestBody"] = json!({ "content": { "application/json": { "schema": schema } } });
     }
     operation

@@ -80,7 +80,7 @@ pub(super) fn list_jobs(store: &Store, call: &Call, run_id: Option<i64>) -> Resu
             until_ms: call.query.instant_ms("until"),
         },
         workflow: given("workflow"),
-        param: lists::param(call)?,
+        params: lists::param(call)?.into_iter().collect(),
         error: given("error"),
         cursor: lists::cursor(call),
     };

@@ -78,7 +78,7 @@ pub(super) fn filter(call: &Call) -> Result<RunFilter, Problem> {
             until_ms: call.query.instant_ms("until"),
         },
         run_key: call.query.text("run_key").map(str::to_owned),
-        param: lists::param(call)?,
+        params: lists::param(call)?.into_iter().collect(),
         children: call.query.is_true("children"),
         cursor: lists::cursor(call),
         ..RunFilter::default()

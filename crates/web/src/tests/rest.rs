@@ -34,6 +34,11 @@ fn the_document_has_every_route_of_rest_and_no_other() {
         let name = reference.split('"').next().unwrap();
         assert!(document["components"]["schemas"].get(name).is_some(), "{name}");
     }
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["StartedRun"]["required"], json!(["workflow"]), "params may be left out");
+    assert_eq!(schemas["NewLimits"]["additionalProperties"], json!(false));
+    assert!(schemas["NewLimits"].get("required").is_none(), "{schemas}");
+    assert!(schemas["Run"]["required"].as_array().unwrap().len() > 10);
     let ids: Vec<&Value> = document["paths"]
         .as_object()
         .unwrap()

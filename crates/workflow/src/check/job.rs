@@ -33,15 +33,15 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     in_range(job.priority, -limits::PRIORITY..=limits::PRIORITY, "priority")?;
     in_range(job.max_interruptions, 0..=limits::ATTEMPTS, "max_interruptions")?;
     check_requires(&job.requires)?;
-    in_range(job.version, 0..=limits::VERSION, "version")?;
+    in_range(job.code_version, 0..=limits::CODE_VERSION, "code_version")?;
     if let Some(concurrency) = &job.concurrency {
         check_concurrency(concurrency, names)?;
     }
     if job.action.is_wait() && job.concurrency.is_some() {
-        refuse("concurrency", "it has no effect on a job that only waits")?;
+        refuse("concurrency", "no worker executes this job")?;
     }
     if job.action.is_wait() && job.deadline_ms.is_some() {
-        refuse("deadline_ms", "it has no effect on a job that only waits")?;
+        refuse("deadline_ms", "no worker executes this job")?;
     }
     check_uses_lists(index, job, &read, names)
 }
@@ -49,7 +49,7 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
 fn check_repeat(job: &Job) -> Checked {
     let Some(repeat) = &job.repeat else { return Ok(()) };
     if job.action.is_wait() {
-        return refuse("repeat", "it has no effect on a job that only waits");
+        return refuse("repeat", "no worker executes this job");
     }
     if matches!(job.action, Action::Call(_)) {
         return refuse("repeat", "no worker executes this job; the jobs of the called workflow may repeat");

@@ -194,9 +194,12 @@ impl Drawing {
 fn called(job: &Job) -> Option<String> {
     match &job.action {
         Action::Call(call) => Some(format!("workflow {}", call.workflow)),
-        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
-            None
-        }
+        Action::Shell(_)
+        | Action::Http(_)
+        | Action::Sleep(_)
+        | Action::WaitFor(_)
+        | Action::Approval(_)
+        | Action::Signal(_) => None,
     }
 }
 

@@ -51,6 +51,8 @@ pub enum Table {
     WaitFor,
     /// `approval` of a job.
     Approval,
+    /// `signal` of a job.
+    Signal,
 }
 
 /// A key of a table.
@@ -158,6 +160,7 @@ impl Table {
             Table::Sleep => "`sleep`",
             Table::WaitFor => "`wait_for`",
             Table::Approval => "`approval`",
+            Table::Signal => "`signal`",
         }
     }
 }

@@ -326,9 +326,14 @@ pub(super) const JOB: &[Key] = &[
         "runson",
         "labels",
     ]),
-    Key::new("version", &[Integer], "the lowest version of a worker that may execute the job")
-        .in_defaults()
-        .default("0"),
+    Key::new(
+        "code_version",
+        &[Integer],
+        "the lowest version of the code on a worker that may execute the job",
+    )
+    .in_defaults()
+    .elsewhere(&["version", "minversion"])
+    .default("0"),
     Key::new(
         "concurrency",
         &[ValueType::Table(Table::Concurrency)],
@@ -411,3 +416,6 @@ pub(super) const APPROVAL: &[Key] = &[
     kinds::wait_for::TIMEOUT,
     kinds::wait_for::ON_TIMEOUT,
 ];
+
+pub(super) const SIGNAL: &[Key] =
+    &[kinds::wait_for::EVENT, kinds::wait_for::EVENT_KEY, kinds::signal::PAYLOAD];

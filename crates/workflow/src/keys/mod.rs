@@ -48,6 +48,7 @@ pub(crate) fn tables() -> impl Iterator<Item = Table> {
         Table::Sleep,
         Table::WaitFor,
         Table::Approval,
+        Table::Signal,
     ];
     tables.into_iter()
 }
@@ -75,6 +76,7 @@ impl Table {
             Table::Sleep => (&[], list::SLEEP),
             Table::WaitFor => (&[], list::WAIT_FOR),
             Table::Approval => (&[], list::APPROVAL),
+            Table::Signal => (&[], list::SIGNAL),
         };
         let is_there = move |key: &&Key| match self {
             Table::Defaults => key.in_defaults == InDefaults::Yes,
@@ -97,7 +99,8 @@ impl Table {
             | Table::Auth
             | Table::Sleep
             | Table::WaitFor
-            | Table::Approval => true,
+            | Table::Approval
+            | Table::Signal => true,
         };
         of_kinds.iter().copied().chain(own).filter(is_there)
     }

@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    const TABLES: [Table; 15] = [
+    const TABLES: [Table; 16] = [
         Table::Workflow,
         Table::Param,
         Table::Schedule,
@@ -122,6 +122,7 @@ mod tests {
         Table::Sleep,
         Table::WaitFor,
         Table::Approval,
+        Table::Signal,
     ];
 
     fn supported(table: Table) -> Vec<KeyName> {

@@ -7,8 +7,10 @@
 pub mod approval;
 pub mod call;
 pub mod http;
+mod json;
 mod read;
 pub mod shell;
+pub mod signal;
 pub mod sleep;
 mod summary;
 pub mod wait_for;
@@ -29,12 +31,14 @@ use crate::template::Templates;
 use crate::tree::Entry;
 use http::Http;
 pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
+use json::{each_text, read_json};
 pub(crate) use read::{
     action_key_names, action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside,
 };
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
 pub(crate) use shell::{ARTIFACT as ARTIFACT_KEYS, CONTAINER_KEYS};
+use signal::Signal;
 use sleep::Sleep;
 pub use summary::{Summary, SummaryText};
 use wait_for::WaitFor;
@@ -53,6 +57,8 @@ pub enum Action {
     WaitFor(WaitFor),
     /// Nothing, until a person approves or rejects it.
     Approval(Approval),
+    /// An event, which the scheduler sends.
+    Signal(Box<Signal>),
     /// A run of another workflow.
     Call(Call),
 }
@@ -73,6 +79,7 @@ impl Action {
             Action::Sleep(_) => sleep::KIND.name,
             Action::WaitFor(_) => wait_for::KIND.name,
             Action::Approval(_) => approval::KIND.name,
+            Action::Signal(_) => signal::KIND.name,
             Action::Call(_) => call::KIND.name,
         }
     }
@@ -86,6 +93,7 @@ impl Action {
             Action::Sleep(sleep) => sleep.payload(),
             Action::WaitFor(wait) => wait.payload(),
             Action::Approval(approval) => approval.payload(),
+            Action::Signal(signal) => signal.payload(),
             Action::Call(call) => call.payload(),
         }
     }
@@ -99,6 +107,7 @@ impl Action {
             Action::Sleep(sleep) => sleep.summary(),
             Action::WaitFor(wait) => wait.summary(),
             Action::Approval(approval) => approval.summary(),
+            Action::Signal(signal) => signal.summary(),
             Action::Call(call) => call.summary(),
         }
     }
@@ -108,7 +117,11 @@ impl Action {
     pub fn is_claimed(&self) -> bool {
         match self {
             Action::Shell(_) | Action::Http(_) => true,
-            Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Call(_) => false,
+            Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_)
+            | Action::Signal(_)
+            | Action::Call(_) => false,
         }
     }
 
@@ -117,7 +130,7 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.features(),
             Action::Http(http) => http.features(),
-            Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => Vec::new(),
+            Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Signal(_) => Vec::new(),
             Action::Call(_) => Call::features(),
         }
     }
@@ -127,7 +140,11 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.secrets_read(),
             Action::Http(http) => http.secrets_read(),
-            Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Call(_) => Vec::new(),
+            Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_)
+            | Action::Signal(_)
+            | Action::Call(_) => Vec::new(),
         }
     }
 
@@ -139,7 +156,8 @@ impl Action {
             | Action::Call(_)
             | Action::Sleep(_)
             | Action::WaitFor(_)
-            | Action::Approval(_) => &[],
+            | Action::Approval(_)
+            | Action::Signal(_) => &[],
         }
     }
 
@@ -151,7 +169,8 @@ impl Action {
             | Action::Call(_)
             | Action::Sleep(_)
             | Action::WaitFor(_)
-            | Action::Approval(_) => &[],
+            | Action::Approval(_)
+            | Action::Signal(_) => &[],
         }
     }
 
@@ -163,6 +182,7 @@ impl Action {
             | Action::Sleep(_)
             | Action::WaitFor(_)
             | Action::Approval(_)
+            | Action::Signal(_)
             | Action::Call(_) => false,
         }
     }
@@ -175,6 +195,7 @@ impl Action {
             | Action::Sleep(_)
             | Action::WaitFor(_)
             | Action::Approval(_)
+            | Action::Signal(_)
             | Action::Call(_) => false,
         }
     }
@@ -187,6 +208,7 @@ impl Action {
             Action::Sleep(sleep) => sleep.check(names),
             Action::WaitFor(wait) => wait.check(names),
             Action::Approval(approval) => approval.check(names),
+            Action::Signal(signal) => signal.check(names),
             Action::Call(call) => call.check(names),
         }
     }
@@ -198,12 +220,13 @@ impl Action {
             | Action::Call(_)
             | Action::Sleep(_)
             | Action::WaitFor(_)
-            | Action::Approval(_) => Place::AttemptEnd,
+            | Action::Approval(_)
+            | Action::Signal(_) => Place::AttemptEnd,
             Action::Http(_) => Place::RequestEnd,
         }
     }
 
-    /// Whether the job only waits: the scheduler ends it, and no worker claims it.
+    /// Whether the job only waits, or sends an event: the scheduler ends it, and no worker claims it.
     #[must_use]
     pub fn is_wait(&self) -> bool {
         is_wait(self.kind())
@@ -242,7 +265,7 @@ pub(crate) struct ActionKey {
 
 /// All kinds, in the order in which messages list their keys.
 const KINDS: &[&Kind] =
-    &[&shell::KIND, &http::KIND, &call::KIND, &sleep::KIND, &wait_for::KIND, &approval::KIND];
+    &[&shell::KIND, &http::KIND, &call::KIND, &sleep::KIND, &wait_for::KIND, &approval::KIND, &signal::KIND];
 
 /// What `[defaults]` says about the jobs of each kind that has such keys.
 #[derive(Debug, Default)]
@@ -273,10 +296,10 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name)
 }
 
-/// Whether jobs of the kind only wait: the scheduler ends them, and no worker claims them.
+/// Whether jobs of the kind only wait, or send an event: the scheduler ends them, and no worker claims them.
 #[must_use]
 pub fn is_wait(kind: &str) -> bool {
-    [sleep::KIND.name, wait_for::KIND.name, approval::KIND.name].contains(&kind)
+    [sleep::KIND.name, wait_for::KIND.name, approval::KIND.name, signal::KIND.name].contains(&kind)
 }
 
 /// Checks the payload of a job that is enqueued alone. A kind that is not built in accepts every payload.

@@ -79,15 +79,7 @@ impl WaitFor {
     /// # Errors
     /// The template has no value, or the key is empty or longer than [`limits::EVENT_KEY_BYTES`].
     pub fn rendered_key(&self, values: &Json) -> Result<String, String> {
-        let Some(key) = &self.key else { return Ok(String::new()) };
-        let key = template::render(key, values).map_err(|error| format!("`wait_for.key`: {error}"))?;
-        match key.len() {
-            0 => Err("`wait_for.key` is empty; remove it to wait for an event without a key".to_owned()),
-            bytes if bytes > limits::EVENT_KEY_BYTES => {
-                Err(format!("`wait_for.key` has {bytes} bytes; the limit is {}", limits::EVENT_KEY_BYTES))
-            }
-            _fits => Ok(key),
-        }
+        rendered_event_key(self.key.as_deref(), "wait_for.key", values)
     }
 
     pub(super) fn payload(&self) -> String {
@@ -109,6 +101,20 @@ impl WaitFor {
                 field::outputs_read(key, "action.key", names, Place::Wait)
             }
         }
+    }
+}
+
+/// The key of an event, with the values that its template can name. Empty for an event without a key. `name` is the key of the
+/// file, for people.
+pub(super) fn rendered_event_key(key: Option<&str>, name: &str, values: &Json) -> Result<String, String> {
+    let Some(key) = key else { return Ok(String::new()) };
+    let key = template::render(key, values).map_err(|error| format!("`{name}`: {error}"))?;
+    match key.len() {
+        0 => Err(format!("`{name}` is empty; remove it for an event without a key")),
+        bytes if bytes > limits::EVENT_KEY_BYTES => {
+            Err(format!("`{name}` has {bytes} bytes; the limit is {}", limits::EVENT_KEY_BYTES))
+        }
+        _fits => Ok(key),
     }
 }
 

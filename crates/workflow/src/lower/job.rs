@@ -215,7 +215,7 @@ fn complete<'t, 's>(
             .or(defaults.max_interruptions)
             .unwrap_or(DEFAULT_MAX_INTERRUPTIONS),
         requires: capabilities(settings.requires.as_deref().or(defaults.requires.as_deref())),
-        version: settings.version.or(defaults.version).unwrap_or(0),
+        code_version: settings.code_version.or(defaults.code_version).unwrap_or(0),
         concurrency: settings.concurrency.or(defaults.concurrency),
     };
     let requires = settings.requires.unwrap_or_default().into();
@@ -230,7 +230,7 @@ const KEYS_OF_WORKERS: [&str; 12] = [
     "on_interrupt",
     "max_interruptions",
     "requires",
-    "version",
+    "code_version",
     "concurrency",
     "secrets",
     "success_if",
@@ -259,7 +259,7 @@ const KEYS_OF_ATTEMPTS: [&str; 15] = [
     "on_interrupt",
     "max_interruptions",
     "requires",
-    "version",
+    "code_version",
     "concurrency",
     "secrets",
     "success_if",
@@ -269,13 +269,13 @@ const KEYS_OF_ATTEMPTS: [&str; 15] = [
     "deadline",
 ];
 
-/// Reports keys that have no effect on a job that only waits.
+/// Reports keys that have no effect on a job that only waits, or sends an event.
 fn refuse_keys_of_attempts(job: &Entry<'_>, findings: &mut Findings) {
-    let Value::Table(entries) = &job.node.value else { return };
-    for entry in entries.iter().filter(|entry| KEYS_OF_ATTEMPTS.contains(&entry.key.as_ref())) {
-        let message = format!("`{}` has no effect on a job that only waits", entry.key);
-        let help = format!("no worker executes the job; remove `{}`", entry.key);
-        findings.push(Finding::new(entry.key_span.clone(), message).help(help));
+    let Value::Table(parts) = &job.node.value else { return };
+    let Some(action) = parts.iter().find(|part| kinds::is_action_key(&part.key)) else { return };
+    for part in parts.iter().filter(|part| KEYS_OF_ATTEMPTS.contains(&part.key.as_ref())) {
+        let help = format!("no worker executes the job; remove `{}`", part.key);
+        findings.push(kinds::useless_beside(part, action).help(help));
     }
 }
 

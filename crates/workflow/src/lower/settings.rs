@@ -24,7 +24,7 @@ pub(super) struct Settings {
     pub(super) on_interrupt: Option<OnInterrupt>,
     pub(super) max_interruptions: Option<i64>,
     pub(super) requires: Option<Vec<Requirement>>,
-    pub(super) version: Option<i64>,
+    pub(super) code_version: Option<i64>,
     pub(super) concurrency: Option<Concurrency>,
 }
 
@@ -58,7 +58,7 @@ impl Settings {
                 self.max_interruptions = expect::integer(entry, 0..=limits::ATTEMPTS, findings);
             }
             "requires" => self.requires = requires::read(entry, findings),
-            "version" => self.version = expect::integer(entry, 0..=limits::VERSION, findings),
+            "code_version" => self.code_version = expect::integer(entry, 0..=limits::CODE_VERSION, findings),
             "concurrency" => self.concurrency = concurrency::read(entry, templates, findings),
             _ => (),
         }

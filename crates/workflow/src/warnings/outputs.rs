@@ -77,7 +77,12 @@ fn why_missing(read: usize, reader: Option<usize>, certainty: &mut Certainty<'_>
     let source = &certainty.workflow.jobs[read];
     match source.action {
         Action::Sleep(_) => return Some(format!("`{}` only sleeps, so it never has an output", source.name)),
-        Action::Shell(_) | Action::Http(_) | Action::WaitFor(_) | Action::Approval(_) | Action::Call(_) => (),
+        Action::Shell(_)
+        | Action::Http(_)
+        | Action::WaitFor(_)
+        | Action::Approval(_)
+        | Action::Signal(_)
+        | Action::Call(_) => (),
     }
     // The list of the outputs of items is there, whatever became of the items.
     if source.for_each.is_some() || certainty.is_successful_before(read, reader) {
@@ -100,12 +105,12 @@ fn finding(reader: Option<&JobInFile<'_, '_>>, source: &Job, read: &TextRead, re
         Action::Shell(_)
         | Action::Http(_)
         | Action::WaitFor(_)
-        | Action::Approval(_)
+        | Action::Approval(_) | Action::Signal(_)
         | Action::Call(_) if reader.is_none() => finding.help("add | default(\"…\")"),
         Action::Shell(_)
         | Action::Http(_)
         | Action::WaitFor(_)
-        | Action::Approval(_)
+        | Action::Approval(_) | Action::Signal(_)
         | Action::Call(_) => finding.help(format!(
             "without it the job fails; add | default(\"…\"), or run the job only if = \"jobs.{}.status == 'SUCCESSFUL'\"",
             source.name

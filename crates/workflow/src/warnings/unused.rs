@@ -29,6 +29,7 @@ pub(super) fn params(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
             | Action::Sleep(_)
             | Action::WaitFor(_)
             | Action::Approval(_)
+            | Action::Signal(_)
             | Action::Call(_) => None,
         })
         .collect();
@@ -170,7 +171,8 @@ pub(super) fn workflows<'a>(
             | Action::Http(_)
             | Action::Sleep(_)
             | Action::WaitFor(_)
-            | Action::Approval(_) => false,
+            | Action::Approval(_)
+            | Action::Signal(_) => false,
         };
         let mut jobs = workflows.iter().flat_map(|workflow| &workflow.jobs);
         if !jobs.any(|job| calls_it(&job.job.action)) {

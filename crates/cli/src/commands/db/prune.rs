@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use windlass_engine::store::{Prune, Pruned};
 use windlass_views::PrunedView;
 
@@ -17,10 +17,10 @@ use crate::text::time;
 /// Delete runs and jobs that ended long ago, with their logs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(group(ArgGroup::new("what").args(["older_than", "keep"]).required(true).multiple(true)))]
 pub(crate) struct PruneArgs {
     /// Delete what ended longer ago than this, for example 30d
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    #[arg(required_unless_present = "keep")]
     older_than: Option<Duration>,
 
     /// Keep the newest N finished runs of each workflow, and delete the older ones

@@ -98,9 +98,12 @@ fn job_view(workflow: &Workflow, planned: &PlannedJob) -> PlannedJobView {
     };
     let calls = match &job.action {
         Action::Call(call) => Some(call.workflow.clone()),
-        Action::Shell(_) | Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
-            None
-        }
+        Action::Shell(_)
+        | Action::Http(_)
+        | Action::Sleep(_)
+        | Action::WaitFor(_)
+        | Action::Approval(_)
+        | Action::Signal(_) => None,
     };
     PlannedJobView {
         job: job.name.clone(),

@@ -6,6 +6,7 @@ use clap::Args;
 use windlass_system::wake_ups::WakeUps;
 
 use crate::arguments::GlobalOptions;
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::shell_words::quoted;
@@ -18,7 +19,7 @@ use crate::text::values::counted;
 #[command(after_help = EXAMPLES)]
 pub(super) struct DrainArgs {
     /// The queue
-    #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
+    #[arg(value_name = "QUEUE", add = complete::queue(), value_parser = super::parse_name)]
     queue: String,
 }
 

@@ -7,6 +7,7 @@ use super::{list, rate};
 use windlass_views::{ChangedQueue, QueueView};
 
 use crate::arguments::GlobalOptions;
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -19,7 +20,7 @@ use crate::text::time;
 #[command(after_help = EXAMPLES)]
 pub(super) struct LimitArgs {
     /// The queue
-    #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
+    #[arg(value_name = "QUEUE", add = complete::queue(), value_parser = super::parse_name)]
     queue: String,
 
     /// How many jobs of the queue may run at a time, in all processes together

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::arguments::GlobalOptions;
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::shell_words::quoted;
@@ -13,7 +14,7 @@ use crate::stderr;
 #[command(after_help = EXAMPLES)]
 pub(super) struct PauseArgs {
     /// The queue
-    #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
+    #[arg(value_name = "QUEUE", add = complete::queue(), value_parser = super::parse_name)]
     queue: String,
 }
 

@@ -1,84 +1,23 @@
 //! Retrying jobs that stand alone: one, or all that match.
 
-use clap::Args;
-use windlass_engine::JobStatus;
-use windlass_engine::store::{DEAD_LETTERS_COUNTED_MAX, DeadLetterCursor, DeadLetters, Job};
+use windlass_engine::store::{DeadLetterCursor, DeadLetters, Job};
 use windlass_views::{JobView, RetriedJobs};
 
-use crate::arguments::{GlobalOptions, OutputFormat, filters};
+use crate::arguments::dead_letters::{described, number_of_jobs};
+use crate::arguments::{DeadLetterArgs, GlobalOptions, OutputFormat};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
 use crate::shell_words::quoted;
 use crate::text::style::printable;
-use crate::text::time;
 use crate::{executors, stderr};
-
-/// Which jobs that belong to no run are retried.
-#[derive(Debug, Args)]
-pub(crate) struct DeadLetterArgs {
-    /// Retry all jobs that belong to no run and are in this state: failed (the default) or cancelled
-    #[arg(long, value_name = "STATUS", value_parser = parse_status, conflicts_with = "address")]
-    status: Vec<JobStatus>,
-
-    /// Of these, only jobs of this kind
-    #[arg(long, value_name = "KIND", conflicts_with = "address")]
-    kind: Option<String>,
-
-    /// Of these, only jobs of this queue
-    #[arg(long, value_name = "NAME", conflicts_with = "address")]
-    queue: Option<String>,
-
-    /// Of these, only jobs with this text in their last error
-    #[arg(long, value_name = "TEXT", conflicts_with = "address")]
-    error: Option<String>,
-
-    /// Retry them. Without it, only their number is shown
-    #[arg(long, conflicts_with = "address")]
-    yes: bool,
-}
-
-fn parse_status(text: &str) -> Result<JobStatus, String> {
-    let status = filters::parse_job_status(text)?;
-    match status {
-        JobStatus::Failed | JobStatus::Cancelled => Ok(status),
-        JobStatus::Pending
-        | JobStatus::Blocked
-        | JobStatus::Scheduled
-        | JobStatus::Waiting
-        | JobStatus::Running
-        | JobStatus::Successful
-        | JobStatus::Skipped => Err("only jobs that are FAILED or CANCELLED are retried".to_owned()),
-    }
-}
-
-impl DeadLetterArgs {
-    fn dead_letters(&self) -> DeadLetters {
-        DeadLetters {
-            statuses: if self.status.is_empty() { vec![JobStatus::Failed] } else { self.status.clone() },
-            kind: self.kind.clone(),
-            queue: self.queue.clone(),
-            error: self.error.clone(),
-            before_ms: time::now_ms().saturating_add(1),
-        }
-    }
-
-    /// What is looked for, for people.
-    fn description(&self, which: &DeadLetters) -> String {
-        let mut parts: Vec<String> = which.statuses.iter().map(|status| status.as_str().to_owned()).collect();
-        parts.extend(self.kind.as_ref().map(|kind| format!("kind `{}`", printable(kind))));
-        parts.extend(self.queue.as_ref().map(|queue| format!("queue `{}`", printable(queue))));
-        parts.extend(self.error.as_ref().map(|error| format!("error with `{}`", printable(error))));
-        parts.join(", ")
-    }
-}
 
 /// Retries all jobs that match, or shows how many they are.
 pub(super) fn retry_all(global: &GlobalOptions, args: &DeadLetterArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let which = args.dead_letters();
     let matching = database.ask(|store| store.jobs().count_dead_letters(&which))?;
-    let description = args.description(&which);
+    let description = described(&which);
     let retried = if matching == 0 {
         let list = global.hint("jobs --status failed");
         stderr::note(&format!(
@@ -94,7 +33,11 @@ pub(super) fn retry_all(global: &GlobalOptions, args: &DeadLetterArgs) -> Result
         });
         retried
     } else {
-        stderr::note(&format!("{} would run again ({description}); --yes retries them", jobs(matching)));
+        stderr::note(&format!(
+            "{} would run again ({description}); --yes retries {}",
+            number_of_jobs(matching),
+            if matching == 1 { "it" } else { "them" }
+        ));
         0
     };
     if global.output == OutputFormat::Text {
@@ -115,16 +58,8 @@ fn retry_batches(database: &Database, which: &DeadLetters) -> Result<i64, Failur
     Ok(retried)
 }
 
-fn jobs(count: i64) -> String {
-    match count {
-        1 => "1 job".to_owned(),
-        DEAD_LETTERS_COUNTED_MAX.. => format!("{DEAD_LETTERS_COUNTED_MAX} jobs or more"),
-        count => format!("{count} jobs"),
-    }
-}
-
 fn counted(count: i64) -> String {
-    format!("{} {}", jobs(count), if count == 1 { "is" } else { "are" })
+    format!("{} {}", number_of_jobs(count), if count == 1 { "is" } else { "are" })
 }
 
 /// Retries one job that belongs to no run.

@@ -3,6 +3,7 @@
 
 mod jobs;
 mod next;
+mod preview;
 
 use std::path::PathBuf;
 
@@ -10,15 +11,16 @@ use clap::Args;
 use windlass_engine::store::{RetrySelection, Run};
 use windlass_views::{RetriedRun, RunView};
 
-use jobs::DeadLetterArgs;
 use next::Candidate;
 
-use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob, ShowOptions, WorkOptions};
+use crate::arguments::{DeadLetterArgs, GlobalOptions, OutputFormat, RunOrJob, ShowOptions, WorkOptions};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{self, OutputShape};
 use crate::find::FoundRunOrJob;
 use crate::output::Output;
+use crate::submission::{StandardInputArgs, is_standard_input};
 use crate::text::values::counted;
 use crate::{executors, find, stderr};
 
@@ -27,7 +29,7 @@ use crate::{executors, find, stderr};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RetryArgs {
     /// A run: its number, `latest`, or the name of its workflow. Or a job that belongs to no run: its id (j42)
-    #[arg(value_name = "RUN|JOB", required_unless_present_any = ["status", "kind", "queue", "error"])]
+    #[arg(value_name = "RUN|JOB", add = complete::run_or_job(), required_unless_present_any = ["status", "kind", "queue", "error"])]
     address: Option<RunOrJob>,
 
     /// Rerun failed, skipped and cancelled jobs (the default)
@@ -35,16 +37,23 @@ pub(crate) struct RetryArgs {
     failed: bool,
 
     /// Rerun this job and everything that needs it, successful or not
-    #[arg(long, value_name = "JOB")]
+    #[arg(long, value_name = "JOB", add = complete::job_of_run("address"))]
     from: Option<String>,
 
     /// Continue with the file as it is now. Jobs that changed and all jobs after them run too
     #[arg(long, conflicts_with = "with")]
     latest: bool,
 
-    /// Continue with the definition in this file
-    #[arg(long, value_name = "FILE")]
+    /// Continue with the definition in this file, or on standard input
+    #[arg(long, value_name = "FILE|-", add = complete::workflow_file())]
     with: Option<PathBuf>,
+
+    #[command(flatten)]
+    standard_input: StandardInputArgs,
+
+    /// Only show which jobs would run again, and why
+    #[arg(long, conflicts_with = "detach")]
+    dry_run: bool,
 
     /// Only prepare the jobs; a worker executes them
     #[arg(long)]
@@ -62,6 +71,39 @@ impl RetryArgs {
     fn names_what_to_run(&self) -> bool {
         self.from.is_some() || self.latest || self.with.is_some()
     }
+
+    /// The definition with which the run goes on, if it is another one.
+    fn candidate(
+        &self,
+        global: &GlobalOptions,
+        database: &Database,
+        run: &Run,
+    ) -> Result<Option<Candidate>, Failure> {
+        if !self.with.as_deref().is_some_and(is_standard_input) {
+            self.standard_input.refuse()?;
+        }
+        match &self.with {
+            Some(path) => Candidate::named(path, &self.standard_input).map(Some),
+            None if self.latest => Candidate::latest(global, database, run).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn selection(
+        &self,
+        database: &Database,
+        run: &Run,
+        candidate: Option<&Candidate>,
+    ) -> Result<RetrySelection, Failure> {
+        Ok(match &self.from {
+            // The job may be new.
+            Some(name) if candidate.is_some() => RetrySelection::From(name.clone()),
+            Some(name) => {
+                RetrySelection::From(find::job_by_name(database, run.id, name)?.name.unwrap_or_default())
+            }
+            None => RetrySelection::Failed,
+        })
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -69,6 +111,7 @@ Examples:
   windlass retry 3                # failed, skipped and cancelled jobs
   windlass retry 3 --from build   # `build` and everything after it
   windlass retry 3 --latest       # with the file as it is now
+  windlass retry 3 --latest --dry-run   # which jobs would run, and why
   windlass retry 3 --detach       # let a worker execute them
   windlass retry j42              # a job that belongs to no run
   windlass retry --status failed --kind email --error timeout
@@ -99,6 +142,9 @@ fn retry_run(
     args: &RetryArgs,
 ) -> Result<(), Failure> {
     check(global, database, run, args)?;
+    if args.dry_run {
+        return preview::show(global, database, run, args);
+    }
     let retried_jobs = reset(global, database, run, args)?;
     let jobs = counted(retried_jobs, "job", "jobs");
     if !args.detach {
@@ -124,19 +170,8 @@ fn retry_run(
 
 /// Makes the jobs ready. Returns how many.
 fn reset(global: &GlobalOptions, database: &Database, run: &Run, args: &RetryArgs) -> Result<i64, Failure> {
-    let candidate = match &args.with {
-        Some(path) => Some(Candidate::named(path)?),
-        None if args.latest => Some(Candidate::latest(global, database, run)?),
-        None => None,
-    };
-    let selection = match &args.from {
-        // The job may be new.
-        Some(name) if candidate.is_some() => RetrySelection::From(name.clone()),
-        Some(name) => {
-            RetrySelection::From(find::job_by_name(database, run.id, name)?.name.unwrap_or_default())
-        }
-        None => RetrySelection::Failed,
-    };
+    let candidate = args.candidate(global, database, run)?;
+    let selection = args.selection(database, run, candidate.as_ref())?;
     let answer = match candidate {
         Some(candidate) => {
             let (title, next) = candidate.into_next();

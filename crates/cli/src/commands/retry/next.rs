@@ -4,13 +4,13 @@ use std::path::Path;
 
 use windlass_engine::decide::next_definition::DefinitionChanges;
 use windlass_engine::store::{Continued, DefinitionFile, NextDefinition, Run, RunDefinition};
-use windlass_workflow::Workflow;
+use windlass_workflow::{STANDARD_INPUT, Workflow};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
-use crate::submission::{definition_file, load_with_source, part_of};
+use crate::submission::{StandardInputArgs, definition_file, is_standard_input, load_with_source, part_of};
 use crate::text::style::printable;
 use crate::text::values::counted;
 
@@ -46,7 +46,11 @@ impl Origin {
 
 impl Candidate {
     /// The definition in a file that a person named.
-    pub(super) fn named(path: &Path) -> Result<Candidate, Failure> {
+    pub(super) fn named(path: &Path, standard_input: &StandardInputArgs) -> Result<Candidate, Failure> {
+        if is_standard_input(path) {
+            let (workflow, _source) = standard_input.load().map_err(|error| error.failure())?;
+            return Ok(Candidate { title: STANDARD_INPUT.to_owned(), workflow, file: None });
+        }
         let (workflow, source) =
             load_with_source(path, PathOrigin::Named).map_err(|error| error.failure())?;
         let title = path.display().to_string();
@@ -101,6 +105,14 @@ impl Candidate {
             workflow,
             file: None,
         }))
+    }
+
+    pub(super) fn workflow(&self) -> &Workflow {
+        &self.workflow
+    }
+
+    pub(super) fn title(&self) -> &str {
+        &self.title
     }
 
     pub(super) fn into_next(self) -> (String, NextDefinition) {
@@ -158,6 +170,14 @@ pub(super) fn continued_note(title: &str, run: &Run, continued: &Continued) -> S
     }
     let number = continued.definition;
     format!("run {} goes on with {title}, its definition {number}: {}", run.id, summary(&continued.changes))
+}
+
+/// Says with which definition the run would go on.
+pub(super) fn preview_note(title: &str, run: &Run, changes: &DefinitionChanges) -> String {
+    match changes.is_empty() {
+        true => format!("{title} has not changed since run {}", run.id),
+        false => format!("run {} would go on with {title}: {}", run.id, summary(changes)),
+    }
 }
 
 fn summary(changes: &DefinitionChanges) -> String {

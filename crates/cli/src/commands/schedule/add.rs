@@ -14,6 +14,7 @@ use super::{coming_times, instant};
 use windlass_views::{ChangedSchedule, ScheduleView, catchup_name};
 
 use crate::arguments::{GlobalOptions, parse_duration};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -33,7 +34,7 @@ pub(super) struct AddArgs {
     name: String,
 
     /// The registered workflow that it runs, unless the name has it
-    #[arg(value_name = "WORKFLOW")]
+    #[arg(value_name = "WORKFLOW", add = complete::workflow())]
     workflow: Option<String>,
 
     /// A cron expression with five or six fields, or a shortcut such as @daily

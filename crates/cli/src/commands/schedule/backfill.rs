@@ -7,6 +7,7 @@ use super::{find_schedule::find_schedule, instant};
 use windlass_views::BackfillView;
 
 use crate::arguments::GlobalOptions;
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -22,7 +23,7 @@ const SHOWN: usize = 10;
 #[command(after_help = EXAMPLES)]
 pub(super) struct BackfillArgs {
     /// The schedule
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = complete::schedule())]
     name: String,
 
     /// The start of the range, in the time zone of the schedule

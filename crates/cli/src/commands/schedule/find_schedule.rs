@@ -1,10 +1,13 @@
 //! Finds the schedule that a person named.
 
+use std::path::Path;
+
 use windlass_engine::store::Schedule;
 
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find::nearest_name;
+use crate::shell_words::quoted;
 
 /// Why a name does not identify a schedule.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,6 +27,14 @@ pub(super) fn find_schedule(database: &Database, name: &str) -> Result<Schedule,
         Err(Unclear::Several(keys)) => Err(Failure::usage(
             format!("`{name}` can mean {}", keys.join(" or ")),
             format!("write the full name, for example {}", keys.first().map_or("", String::as_str)),
+        )),
+        Err(Unclear::Unknown(_)) if Path::new(name).is_file() => Err(Failure::usage(
+            format!("`{name}` is a file, but the name of a schedule is needed"),
+            format!(
+                "`{}` registers its schedules; `{}` lists those that are registered",
+                database.hint(&format!("apply {}", quoted(name))),
+                database.hint("schedule list")
+            ),
         )),
         Err(Unclear::Unknown(_)) if schedules.is_empty() => Err(Failure::not_found(
             format!("there is no schedule in {address}"),

@@ -7,6 +7,7 @@ use super::find_schedule::find_schedule;
 use windlass_views::SubmittedView;
 
 use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
@@ -17,7 +18,7 @@ use crate::{executors, find, stderr};
 #[command(after_help = EXAMPLES)]
 pub(super) struct FireArgs {
     /// The schedule
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = complete::schedule())]
     name: String,
 }
 

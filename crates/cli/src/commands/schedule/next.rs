@@ -8,6 +8,7 @@ use super::{coming_times, find_schedule::find_schedule, instant};
 use windlass_views::OccurrenceView;
 
 use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -24,7 +25,7 @@ const MAX_SHOWN: u64 = 10_000;
 #[command(after_help = EXAMPLES)]
 pub(super) struct NextArgs {
     /// The schedule; without it, all active schedules together
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = complete::schedule())]
     name: Option<String>,
 
     /// How many times

@@ -6,6 +6,7 @@ use windlass_views::{ChangedSchedule, ScheduleView};
 
 use super::find_schedule::find_schedule;
 use crate::arguments::GlobalOptions;
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -17,7 +18,7 @@ use crate::stderr;
 #[command(after_help = EXAMPLES)]
 pub(super) struct RemoveArgs {
     /// The schedule
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = complete::schedule())]
     name: String,
 }
 

@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::find_schedule::find_schedule;
 use crate::arguments::GlobalOptions;
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::shell_words::quoted;
@@ -15,7 +16,7 @@ use crate::text::schedules;
 #[command(after_help = EXAMPLES)]
 pub(super) struct ResumeArgs {
     /// The schedule
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = complete::schedule())]
     name: String,
 }
 

@@ -7,6 +7,7 @@ use super::{coming_times, find_schedule::find_schedule};
 use windlass_views::{InspectedSchedule, OccurrenceView, RunView, ScheduleView, UnstartedView, overlap_name};
 
 use crate::arguments::GlobalOptions;
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -25,7 +26,7 @@ const REASON_COLUMNS: usize = 300;
 #[command(after_help = EXAMPLES)]
 pub(super) struct ShowArgs {
     /// The schedule
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = complete::schedule())]
     name: String,
 }
 

@@ -8,12 +8,13 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
 use windlass_views::{
     AppliedView, ArtifactView, BackfillView, BackupView, CancelledJob, CancelledRun, ChangedQueue,
-    ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DeletedJob, DeletedVariable,
-    DoctorView, EnqueuedView, ErrorView, FormattedFile, ImportView, InspectedJob, InspectedRun,
-    InspectedSchedule, JobView, LogView, MigratedView, NewTokenView, NotifyView, OccurrenceView, OpenedView,
-    PlanView, PrunedView, QueueView, RegistrationView, RestoredView, RetriedJobs, RetriedRun, RunView,
-    ScheduleView, SignalView, StatsView, SubmittedView, TestedCase, TokenView, TriedTarget, VacuumedView,
-    ValidatedFile, VariableView, VersionView, WhyRunView, WhyView, WrittenFile, make_exact, schema_generator,
+    ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DeletedJob, DeletedJobs,
+    DeletedVariable, DoctorView, EnqueuedView, ErrorView, FormattedFile, ImportView, InspectedJob,
+    InspectedRun, InspectedSchedule, JobView, LogView, MigratedView, NewTokenView, NotifyView,
+    OccurrenceView, OpenedView, PlanView, PrunedView, QueueView, RegistrationView, RestoredView, RetriedJobs,
+    RetriedRun, RetryPreviewView, RunView, ScheduleView, SignalView, StatsView, SubmittedView, TestedCase,
+    TokenView, TriedTarget, VacuumedView, ValidatedFile, VariableView, VersionView, WhyRunView, WhyView,
+    WrittenFile, make_exact, schema_generator,
 };
 
 /// The verbs that print no JSON, and what they print.
@@ -64,7 +65,7 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("db prune", vec![object::<PrunedView>()]),
         ("db restore", vec![object::<RestoredView>()]),
         ("db vacuum", vec![object::<VacuumedView>()]),
-        ("delete", vec![list::<DeletedJob>()]),
+        ("delete", vec![list::<DeletedJob>(), object::<DeletedJobs>()]),
         ("doctor", vec![object::<DoctorView>()]),
         ("enqueue", vec![object::<EnqueuedView>(), list::<EnqueuedView>()]),
         ("error", vec![object::<ErrorView>()]),
@@ -94,6 +95,7 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
                 object::<RetriedRun>(),
                 object::<JobView>(),
                 object::<RetriedJobs>(),
+                object::<RetryPreviewView>(),
             ],
         ),
         ("run", vec![object::<InspectedRun>(), object::<SubmittedView>(), object::<PlanView>()]),

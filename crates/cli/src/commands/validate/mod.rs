@@ -10,6 +10,7 @@ use windlass_workflow::{Colour, Report, Workflow};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::commands::test::{check_test_file, is_test_file};
+use crate::complete;
 use crate::error::{Failure, errors_of};
 use crate::output::{self, Output};
 use crate::read_file::PathOrigin;
@@ -25,7 +26,7 @@ use targets::{Target, targets};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
     /// Workflow files, TOML, YAML or JSON; folders, whose files are checked at any depth; `-`, standard input
-    #[arg(value_name = "FILE|FOLDER", required = true)]
+    #[arg(value_name = "FILE|FOLDER", add = complete::workflow_file(), required = true)]
     files: Vec<PathBuf>,
 
     #[command(flatten)]

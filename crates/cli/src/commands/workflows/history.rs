@@ -4,6 +4,7 @@ use clap::Args;
 use windlass_views::{VersionView, WorkflowChanges};
 
 use crate::arguments::{GlobalOptions, filters};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find;
@@ -15,7 +16,7 @@ use crate::text::time;
 #[derive(Debug, Args)]
 pub(super) struct HistoryArgs {
     /// The name of the workflow, which may be inactive
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "WORKFLOW", add = complete::workflow())]
     name: String,
 
     /// The largest number of versions to list

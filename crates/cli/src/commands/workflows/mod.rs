@@ -9,6 +9,7 @@ use windlass_engine::store::Registration;
 use windlass_views::{ChangedWorkflow, RegistrationView};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -41,7 +42,7 @@ enum Action {
 #[derive(Debug, Args)]
 struct NameArgs {
     /// The name of the workflow
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "WORKFLOW", add = complete::workflow())]
     name: String,
 }
 

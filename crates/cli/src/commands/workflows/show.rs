@@ -6,6 +6,7 @@ use windlass_views::{DefinitionView, rfc3339};
 use windlass_workflow::Workflow;
 
 use crate::arguments::GlobalOptions;
+use crate::complete;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::find;
@@ -21,7 +22,7 @@ const ACTION_COLUMNS: usize = 200;
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
     /// The name of the workflow
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "WORKFLOW", add = complete::workflow())]
     name: String,
 
     /// An earlier version, instead of the active one

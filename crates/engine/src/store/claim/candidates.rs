@@ -20,18 +20,18 @@ use windlass_db::{Connection, all};
 /// the comparison is `>=` with the next version.
 pub(in crate::store) const CANDIDATES: &str = "WITH RECURSIVE candidates (id) AS (
              SELECT (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > ''
-                     ORDER BY queue, kind, requires, version, {rank}, id LIMIT 1)
+                     ORDER BY queue, kind, requires, code_version, {rank}, id LIMIT 1)
              UNION ALL
              SELECT (SELECT next.id FROM jobs AS next
                      WHERE next.status = 'PENDING' AND next.kind > ''
-                       AND (next.queue, next.kind, next.requires, next.version)
+                       AND (next.queue, next.kind, next.requires, next.code_version)
                            >= (coalesce(candidate.queue, ''), coalesce(candidate.kind, ''),
-                               coalesce(candidate.requires, ''), coalesce(candidate.version, 0) + 1)
-                     ORDER BY next.queue, next.kind, next.requires, next.version, {rank}, next.id LIMIT 1)
+                               coalesce(candidate.requires, ''), coalesce(candidate.code_version, 0) + 1)
+                     ORDER BY next.queue, next.kind, next.requires, next.code_version, {rank}, next.id LIMIT 1)
              FROM candidates JOIN jobs AS candidate ON {by candidate.id = candidates.id}
          ),
          found (id) AS MATERIALIZED (SELECT id FROM candidates WHERE id IS NOT NULL)
-         SELECT jobs.id, {rank}, queue, kind, requires, version,
+         SELECT jobs.id, {rank}, queue, kind, requires, code_version,
                 (SELECT count(*) FROM queues
                  WHERE name = jobs.queue AND {ruled})
          FROM found CROSS JOIN jobs WHERE {by jobs.id = found.id}";
@@ -67,7 +67,7 @@ pub(in crate::store) fn read_partition(
          WHERE status = 'PENDING' AND kind > '' AND queue = (SELECT queue FROM jobs WHERE id = $1)
            AND kind = (SELECT kind FROM jobs WHERE id = $1)
            AND requires = (SELECT requires FROM jobs WHERE id = $1)
-           AND version = (SELECT version FROM jobs WHERE id = $1)
+           AND code_version = (SELECT code_version FROM jobs WHERE id = $1)
          ORDER BY {rank}, id LIMIT $2 {lock}",
         &[candidate.position.id.into(), (limit as i64).into()],
         read_position,
@@ -78,7 +78,7 @@ pub(in crate::store) fn read_partition(
 pub(in crate::store) fn read_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Candidate>> {
     all(
         connection,
-        "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
+        "SELECT id, {rank}, queue, kind, requires, code_version, 1 FROM jobs
          WHERE id {in $1} AND {guard status = 'PENDING'}",
         &[(&json_ids(ids)).into()],
         read_candidate,
@@ -96,7 +96,7 @@ pub(in crate::store) fn read_jobs_of_run(
     }
     all(
         connection,
-        "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
+        "SELECT id, {rank}, queue, kind, requires, code_version, 1 FROM jobs
          WHERE id {in $2} AND {guard coalesce(root_run_id, run_id) = $1} AND {guard status = 'PENDING'}",
         &[run_id.into(), (&json_ids(ids)).into()],
         read_candidate,
@@ -128,17 +128,17 @@ pub(in crate::store) fn read_candidates_of_run(
     let texts = |texts: &[String]| json_list("claim jobs", texts);
     all(
         connection,
-        "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
+        "SELECT id, {rank}, queue, kind, requires, code_version, 1 FROM jobs
          WHERE status = 'PENDING' AND run_id IS NOT NULL AND coalesce(root_run_id, run_id) = $1
            AND kind IN (SELECT value FROM {texts $2} AS kinds)
-           AND version <= $3
+           AND code_version <= $3
            AND queue NOT IN (SELECT value FROM {texts $4} AS full_queues)
            AND requires NOT IN (SELECT value FROM {texts $5} AS unfit)
          ORDER BY {rank}, id LIMIT $6",
         &[
             run_id.into(),
             (&texts(&request.worker_capabilities.kinds)?).into(),
-            request.worker_capabilities.version.into(),
+            request.worker_capabilities.code_version.into(),
             (&texts(full)?).into(),
             (&texts(unfit)?).into(),
             (limit as i64).into(),

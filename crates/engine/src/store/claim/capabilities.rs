@@ -10,7 +10,7 @@ pub struct WorkerCapabilities {
     /// What it has that a job may require.
     pub capabilities: Vec<String>,
     /// The version of its code. Jobs that ask for a later one are kept away from it.
-    pub version: i64,
+    pub code_version: i64,
 }
 
 /// Why a job is not for a worker.
@@ -33,11 +33,11 @@ impl WorkerCapabilities {
 
     /// Whether a job of this kind is for it. `requires` is the job's JSON list; one that can't be read is
     /// for nobody.
-    pub(in crate::store) fn check(&self, kind: &str, requires: &str, version: i64) -> Result<(), Unfit> {
+    pub(in crate::store) fn check(&self, kind: &str, requires: &str, code_version: i64) -> Result<(), Unfit> {
         if !self.kinds.iter().any(|known| known == kind) {
             return Err(Unfit::Kind);
         }
-        if version > self.version {
+        if code_version > self.code_version {
             return Err(Unfit::Version);
         }
         if requires == "[]" {
@@ -60,7 +60,7 @@ mod tests {
         let worker_capabilities = WorkerCapabilities {
             kinds: vec!["shell".to_owned()],
             capabilities: vec!["gpu".to_owned(), "ssd".to_owned()],
-            version: 3,
+            code_version: 3,
         };
         let cases = [
             (("shell", "[]", 0), Ok(())),
@@ -73,11 +73,11 @@ mod tests {
             (("shell", "gpu", 0), Err(Unfit::Capabilities)),
             (("shell", "", 0), Err(Unfit::Capabilities)),
         ];
-        for ((kind, requires, version), expected) in cases {
+        for ((kind, requires, code_version), expected) in cases {
             assert_eq!(
-                worker_capabilities.check(kind, requires, version),
+                worker_capabilities.check(kind, requires, code_version),
                 expected,
-                "{kind} {requires} {version}"
+                "{kind} {requires} {code_version}"
             );
         }
     }

@@ -31,7 +31,7 @@ pub(in crate::store) struct ClaimPartition {
     pub(in crate::store) queue: String,
     pub(in crate::store) kind: String,
     pub(in crate::store) requires: String,
-    pub(in crate::store) version: i64,
+    pub(in crate::store) code_version: i64,
     /// The queue has a row with rules, so its limits must be counted.
     pub(in crate::store) may_have_rules: bool,
 }
@@ -53,7 +53,7 @@ impl ClaimPartition {
             queue: row.lossy_text(2)?.unwrap_or_default(),
             kind: row.lossy_text(3)?.unwrap_or_default(),
             requires: row.lossy_text(4)?.unwrap_or_default(),
-            version: row.integer(5)?,
+            code_version: row.integer(5)?,
             may_have_rules: row.integer(6)? > 0,
         })
     }
@@ -64,7 +64,7 @@ impl ClaimPartition {
         is_text(2, &self.queue)
             && is_text(3, &self.kind)
             && is_text(4, &self.requires)
-            && row.value(5) == Ok(Value::Integer(self.version))
+            && row.value(5) == Ok(Value::Integer(self.code_version))
             && row.value(6) == Ok(Value::Integer(i64::from(self.may_have_rules)))
     }
 }

@@ -320,6 +320,6 @@ pub(in crate::store) fn is_for(request: &ClaimRequest, candidate: &Candidate) ->
     takes_queue
         && request
             .worker_capabilities
-            .check(&candidate.partition.kind, &candidate.partition.requires, candidate.partition.version)
+            .check(&candidate.partition.kind, &candidate.partition.requires, candidate.partition.code_version)
             .is_ok()
 }

@@ -58,7 +58,7 @@ struct Decision {
 /// are read, because a row of `jobs` is wide and a child may be found by several edges. The first EXISTS asks once whether
 /// any queue has rules. Only then each child's queue is looked up by name.
 pub(in crate::store) const CHILDREN: &str =
-    "SELECT jobs.id, {rank}, jobs.queue, jobs.kind, jobs.requires, jobs.version,
+    "SELECT jobs.id, {rank}, jobs.queue, jobs.kind, jobs.requires, jobs.code_version,
                 CASE WHEN EXISTS (SELECT 1 FROM queues WHERE {ruled})
                       AND jobs.queue IN (SELECT name FROM queues WHERE {ruled}) THEN 1 ELSE 0 END,
                 jobs.blocked_by, jobs.concurrency_key, coalesce(jobs.root_run_id, jobs.run_id), children.ended,
@@ -180,7 +180,7 @@ mod tests {
             queue: "default".to_owned(),
             kind: "noop".to_owned(),
             requires: "[]".to_owned(),
-            version: 0,
+            code_version: 0,
             may_have_rules: false,
         });
         let candidate =

@@ -84,7 +84,7 @@ fn new_events(connection: &mut dyn Connection) -> Result<Vec<NewEvent>> {
 fn trigger_inputs(connection: &mut dyn Connection, event_ids: &[i64]) -> Result<Vec<TriggerInput>> {
     all(
         connection,
-        "SELECT id, name, event_key, payload, event_id, received_at FROM events WHERE id {in $1} ORDER BY id",
+        "SELECT id, name, event_key, payload, event_id, received_at, depth FROM events WHERE id {in $1} ORDER BY id",
         &[(&json_ids(event_ids)).into()],
         |row| {
             let text = |column| row.lossy_text(column).map(Option::unwrap_or_default);
@@ -95,6 +95,7 @@ fn trigger_inputs(connection: &mut dyn Connection, event_ids: &[i64]) -> Result<
                 payload: text(3)?,
                 event_id: row.lossy_text(4)?,
                 received_at: row.integer(5)?,
+                depth: row.integer(6)?,
             })
         },
     )

@@ -56,7 +56,10 @@ impl Jobs<'_> {
             let control = control.and_then(|json| serde_json::from_str::<Control>(&json).ok());
             Ok(match control.and_then(|control| control.then) {
                 Some(Then::Approval(approval)) => Some(approval),
-                Some(Then::ForEach(_) | Then::Call(_) | Then::Sleep(_) | Then::WaitFor(_)) | None => None,
+                Some(
+                    Then::ForEach(_) | Then::Call(_) | Then::Sleep(_) | Then::WaitFor(_) | Then::Signal(_),
+                )
+                | None => None,
             })
         })
     }

@@ -1,4 +1,4 @@
-//! Retrying jobs that stand alone: one, or all that match, batch by batch.
+//! Retrying jobs that stand alone: one, or all that match, batch by batch. Deleting all that match.
 
 use std::collections::HashSet;
 
@@ -11,13 +11,14 @@ use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fragment, Value, all, one};
 use windlass_system::wake_ups::WakeUps;
 
-/// Jobs that one call of [`Jobs::retry_next`] retries.
-pub const RETRY_BATCH: i64 = 1_000;
+/// Jobs that one call of [`Jobs::retry_next`] or [`Jobs::delete_next`] looks at.
+pub const DEAD_LETTERS_BATCH: i64 = 1_000;
 /// What [`Jobs::count_dead_letters`] counts at most.
 pub const DEAD_LETTERS_COUNTED_MAX: i64 = 1_000_000;
-const OPERATION: &str = "retry jobs";
+const RETRY: &str = "retry jobs";
+const DELETE: &str = "delete jobs";
 
-/// Which jobs to retry, of those that stand alone and have ended.
+/// Which jobs to retry or to delete, of those that stand alone and have ended without success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetters {
     /// In one of these states: FAILED, CANCELLED.
@@ -28,22 +29,22 @@ pub struct DeadLetters {
     pub queue: Option<String>,
     /// With this text in the last error. The case of ASCII letters does not matter.
     pub error: Option<String>,
-    /// That ended before this instant, in milliseconds since the Unix epoch. A job that fails again meanwhile is not retried
-    /// twice.
+    /// That ended before this instant, in milliseconds since the Unix epoch. A job that fails again meanwhile is not
+    /// taken twice.
     pub before_ms: i64,
 }
 
-/// Where a retry of many jobs goes on: the end and the id of the last job that was looked at.
+/// Where the way through many jobs goes on: the end and the id of the last job that was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeadLetterCursor {
     finished_at: i64,
     job_id: i64,
 }
 
-/// What one call of [`Jobs::retry_next`] did.
+/// What one call of [`Jobs::retry_next`] or [`Jobs::delete_next`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetriedBatch {
-    /// How many jobs are ready to run again.
+pub struct DeadLetterBatch {
+    /// How many jobs are ready to run again, or are deleted.
     pub jobs: i64,
     /// Where the next call goes on; `None` if no job is left.
     pub next: Option<DeadLetterCursor>,
@@ -81,7 +82,7 @@ impl Jobs<'_> {
     /// # Errors
     /// [`Error::Invalid`] for a text or a state that can't be looked for, and the database's.
     pub fn count_dead_letters(&self, which: &DeadLetters) -> Result<i64> {
-        let parameters = Parameters::of(which)?;
+        let parameters = Parameters::of(RETRY, which)?;
         self.store.read(|connection| {
             let [before, statuses, kind, queue, error] = parameters.values();
             let most = DEAD_LETTERS_COUNTED_MAX.into();
@@ -97,45 +98,61 @@ impl Jobs<'_> {
         })
     }
 
-    /// Makes the next of the jobs that match ready to run again, at most [`RETRY_BATCH`], the one that ended first before the
-    /// others. Jobs whose unique key an unfinished job has are left out. Call it again until [`RetriedBatch::next`] is `None`:
-    /// a crash between two calls leaves whole batches, and the rest as it was.
+    /// Makes the next of the jobs that match ready to run again, at most [`DEAD_LETTERS_BATCH`], the one that ended first
+    /// before the others. Jobs whose unique key an unfinished job has are left out. Call it again until
+    /// [`DeadLetterBatch::next`] is `None`: a crash between two calls leaves whole batches, and the rest as it was.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a text or a state that can't be looked for; [`Error::Conflict`] if another process took a unique
     /// key at the same time; and the database's.
-    pub fn retry_next(&self, which: &DeadLetters, after: DeadLetterCursor) -> Result<RetriedBatch> {
-        let parameters = Parameters::of(which)?;
+    pub fn retry_next(&self, which: &DeadLetters, after: DeadLetterCursor) -> Result<DeadLetterBatch> {
+        let (ids, next) = self.next_dead_letters(RETRY, which, after)?;
+        if ids.is_empty() {
+            return Ok(DeadLetterBatch { jobs: 0, next });
+        }
+        let now_ms = self.store.clock.now_ms();
+        let jobs =
+            self.store.write(RETRY, Evidence::Token, move |connection| reset(connection, &ids, now_ms))?;
+        Ok(DeadLetterBatch { jobs, next })
+    }
+
+    /// Deletes the next of the jobs that match, with their outputs and attempts, in the same way as [`Jobs::retry_next`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a text or a state that can't be looked for, and the database's.
+    pub fn delete_next(&self, which: &DeadLetters, after: DeadLetterCursor) -> Result<DeadLetterBatch> {
+        let (ids, next) = self.next_dead_letters(DELETE, which, after)?;
+        if ids.is_empty() {
+            return Ok(DeadLetterBatch { jobs: 0, next });
+        }
+        let jobs = self.store.write(DELETE, Evidence::Token, move |connection| delete(connection, &ids))?;
+        Ok(DeadLetterBatch { jobs, next })
+    }
+
+    /// The next jobs that match, and where the batch after them begins.
+    fn next_dead_letters(
+        &self,
+        operation: &'static str,
+        which: &DeadLetters,
+        after: DeadLetterCursor,
+    ) -> Result<(Vec<i64>, Option<DeadLetterCursor>)> {
+        let parameters = Parameters::of(operation, which)?;
         let found = self.store.read(|connection| {
             let [before, statuses, kind, queue, error] = parameters.values();
             let DeadLetterCursor { finished_at, job_id } = after;
+            let position = [finished_at.into(), job_id.into(), DEAD_LETTERS_BATCH.into()];
             all(
                 connection,
                 "SELECT id, finished_at FROM jobs
                  WHERE run_id IS NULL AND finished_at IS NOT NULL AND (finished_at, id) > ($6, $7)
                    AND (status = 'FAILED' OR status = 'CANCELLED') AND {dead_letter}
                  ORDER BY finished_at, id LIMIT $8",
-                &[
-                    before,
-                    statuses,
-                    kind,
-                    queue,
-                    error,
-                    finished_at.into(),
-                    job_id.into(),
-                    RETRY_BATCH.into(),
-                ],
+                &[&[before, statuses, kind, queue, error][..], &position].concat(),
                 |row| Ok(DeadLetterCursor { job_id: row.integer(0)?, finished_at: row.integer(1)? }),
             )
         })?;
-        let Some(last) = found.last().copied() else { return Ok(RetriedBatch { jobs: 0, next: None }) };
-        let next = (found.len() as i64 == RETRY_BATCH).then_some(last);
-        let ids: Vec<i64> = found.iter().map(|found| found.job_id).collect();
-        let now_ms = self.store.clock.now_ms();
-        let jobs = self
-            .store
-            .write(OPERATION, Evidence::Token, move |connection| reset(connection, &ids, now_ms))?;
-        Ok(RetriedBatch { jobs, next })
+        let next = found.last().copied().filter(|_last| found.len() as i64 == DEAD_LETTERS_BATCH);
+        Ok((found.into_iter().map(|found| found.job_id).collect(), next))
     }
 }
 
@@ -147,15 +164,15 @@ struct Parameters<'d> {
 }
 
 impl Parameters<'_> {
-    fn of(which: &DeadLetters) -> Result<Parameters<'_>> {
-        let is_retried = |status: &JobStatus| [JobStatus::Failed, JobStatus::Cancelled].contains(status);
-        if let Some(other) = which.statuses.iter().find(|status| !is_retried(status)) {
-            let reason = format!("{other} jobs are not retried; only FAILED and CANCELLED ones are");
-            return Err(Error::invalid(OPERATION, reason));
+    fn of<'d>(operation: &'static str, which: &'d DeadLetters) -> Result<Parameters<'d>> {
+        let is_taken = |status: &JobStatus| [JobStatus::Failed, JobStatus::Cancelled].contains(status);
+        if let Some(other) = which.statuses.iter().find(|status| !is_taken(status)) {
+            let reason = format!("{other} jobs are not taken; only FAILED and CANCELLED ones are");
+            return Err(Error::invalid(operation, reason));
         }
         let statuses: Vec<&str> = which.statuses.iter().map(|status| status.as_str()).collect();
-        let error = which.error.as_ref().map(|error| search_text(OPERATION, error)).transpose()?;
-        Ok(Parameters { which, statuses: json_list(OPERATION, &statuses)?, error })
+        let error = which.error.as_ref().map(|error| search_text(operation, error)).transpose()?;
+        Ok(Parameters { which, statuses: json_list(operation, &statuses)?, error })
     }
 
     fn values(&self) -> [Value<'_>; 5] {
@@ -195,6 +212,18 @@ fn reset(connection: &mut dyn Connection, job_ids: &[i64], now_ms: i64) -> Resul
     )?;
     connection.wake(WakeUps::PENDING | WakeUps::DUE | WakeUps::PROGRESS);
     Ok(i64::try_from(reset).unwrap_or(i64::MAX))
+}
+
+/// Deletes those of the jobs that have ended without success.
+fn delete(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<i64> {
+    let deleted = connection.execute(
+        "DELETE FROM jobs
+         WHERE id {in $1} AND {guard run_id IS NULL} AND {guard finished_at IS NOT NULL}
+           AND {guard status IN ('FAILED', 'CANCELLED')}",
+        &[(&json_ids(job_ids)).into()],
+    )?;
+    connection.wake(WakeUps::PROGRESS);
+    Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
 }
 
 fn why_not_retried(connection: &mut dyn Connection, job_id: i64) -> Result<Error> {

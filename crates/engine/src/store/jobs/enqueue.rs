@@ -45,8 +45,8 @@ pub struct NewJob {
     pub unique_key: Option<String>,
     /// Capabilities that a worker must have to claim it.
     pub requires: Vec<String>,
-    /// The lowest version of a worker that may claim it.
-    pub version: i64,
+    /// The lowest version of the code on a worker that may claim it.
+    pub code_version: i64,
     /// How many jobs with the same key may run at a time. The key is not rendered as a template.
     pub concurrency: Option<Concurrency>,
 }
@@ -65,7 +65,7 @@ impl NewJob {
             timeout_ms: None,
             unique_key: None,
             requires: Vec::new(),
-            version: 0,
+            code_version: 0,
             concurrency: None,
         }
     }
@@ -151,7 +151,7 @@ fn check(job: &NewJob) -> Result<()> {
         ("max_attempts", job.max_attempts, 1..=limits::ATTEMPTS),
         ("timeout_ms", job.timeout_ms.unwrap_or(1), 1..=limits::DURATION_MS),
         ("priority", job.priority, -limits::PRIORITY..=limits::PRIORITY),
-        ("version", job.version, 0..=limits::VERSION),
+        ("code_version", job.code_version, 0..=limits::CODE_VERSION),
     ] {
         if !allowed.contains(&value) {
             let reason = format!("{field} is {value}; it must be {} to {}", allowed.start(), allowed.end());
@@ -189,16 +189,16 @@ fn is_future(job: &NewJob, now_ms: i64) -> bool {
 
 const INSERT: &str =
     "INSERT INTO jobs (kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
-                           unique_key, created_at, updated_at, requires, version, concurrency_key,
+                           unique_key, created_at, updated_at, requires, code_version, concurrency_key,
                            concurrency_limit, on_full, token, delay_ms, waits_for)
          SELECT kind, queue,
                 {priority},
                 status, execute_after, payload, max_attempts, timeout_ms,
-                unique_key, $2, $2, requires, version, concurrency_key, concurrency_limit, on_full, token,
+                unique_key, $2, $2, requires, code_version, concurrency_key, concurrency_limit, on_full, token,
                 delay_ms, CASE WHEN status = 'WAITING' THEN 'slot' END
          FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
                         payload text, max_attempts integer, timeout_ms integer, unique_key text,
-                        requires text, version integer, concurrency_key text, concurrency_limit integer,
+                        requires text, code_version integer, concurrency_key text, concurrency_limit integer,
                         on_full text, token integer, delay_ms integer} AS news";
 
 fn insert(
@@ -254,7 +254,7 @@ fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Valu
         job.timeout_ms.into(),
         (&job.unique_key).into(),
         requires.into(),
-        job.version.into(),
+        job.code_version.into(),
         concurrency.map(|concurrency| concurrency.key.as_str()).into(),
         concurrency.map(|concurrency| concurrency.limit).into(),
         concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)).into(),

@@ -8,7 +8,7 @@ use crate::store::accepted::{ListedTable, TimeRange, ids_accepted_in};
 use crate::store::jobs::{Job, read_job};
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
 use crate::store::round_trip::{PlainQuery, rows_of_each};
-use crate::store::runs::list::{ParamFilter, param_fragments};
+use crate::store::runs::list::{ParamFilter, WantedParams};
 use crate::store::{Jobs, json_ids, json_list};
 use windlass_db::error::Result;
 use windlass_db::{Connection, Fragment, Row, Value, all, one};
@@ -79,8 +79,8 @@ pub struct JobFilter {
     pub created: TimeRange,
     /// Of runs of this workflow.
     pub workflow: Option<String>,
-    /// Of runs with this value of a param.
-    pub param: Option<ParamFilter>,
+    /// Of runs with all of these values of params.
+    pub params: Vec<ParamFilter>,
     /// With this text in the last error. The case of ASCII letters does not matter.
     pub error: Option<String>,
     /// Which part of the list.
@@ -108,7 +108,7 @@ pub(crate) const JOB_SUMMARY: Fragment = Fragment {
           started_at, finished_at",
 };
 
-/// The conditions of a [`JobFilter`] that are compared job by job, with parameters 4 to 14. OFFSET 0 keeps
+/// The conditions of a [`JobFilter`] that are compared job by job, with parameters 4 to 13. OFFSET 0 keeps
 /// PostgreSQL from joining in another order, in which it would read all runs.
 pub(crate) const JOB_FILTER: Fragment = Fragment {
     name: "job_filter",
@@ -122,9 +122,9 @@ pub(crate) const JOB_FILTER: Fragment = Fragment {
           AND (CAST($11 AS TEXT) IS NULL AND CAST($12 AS TEXT) IS NULL
                OR EXISTS (SELECT 1 FROM runs
                           WHERE runs.id = jobs.run_id AND (CAST($11 AS TEXT) IS NULL OR runs.workflow = $11)
-                            AND (CAST($12 AS TEXT) IS NULL OR replace(runs.params, $12, '') <> runs.params
-                                 OR replace(runs.params, $13, '') <> runs.params
-                                 OR replace(runs.params, $14, '') <> runs.params)
+                            AND (CAST($12 AS TEXT) IS NULL
+                                 OR (SELECT count(*) FROM {texts $12} AS wanted
+                                     WHERE replace(runs.params, wanted.value, '') <> runs.params) = $13)
                           LIMIT 1 OFFSET 0))",
 };
 
@@ -133,7 +133,7 @@ const PAGE_BY_ID: &str = "SELECT {job_summary} FROM jobs
 /// The ids are found first, so that only the rows of the page are read. The plus signs keep both databases from reading in
 /// the order of ids, so that they use the index that the condition is for. The pages by state are written in the same way.
 const PAGE_OF_RUN: &str = "SELECT {job_summary}
-             FROM (SELECT id AS found_id FROM jobs WHERE run_id = $15
+             FROM (SELECT id AS found_id FROM jobs WHERE run_id = $14
                      AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
              JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3";
 
@@ -222,7 +222,7 @@ fn list(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Page<JobS
         // Each page has the condition of its state.
         AccessPath::Id | AccessPath::Run(_) | AccessPath::Statuses(_) => None,
     };
-    let fragments = filter.param.as_ref().map(param_fragments).transpose()?;
+    let params = WantedParams::of(&filter.params)?;
     let mut ids =
         filter.cursor.ids().intersect(ids_accepted_in(connection, ListedTable::Jobs, filter.created)?);
     let floor = match &path {
@@ -242,12 +242,9 @@ fn list(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Page<JobS
         filter.created.from_ms.into(),
         filter.created.until_ms.into(),
         (&filter.workflow).into(),
+        (&params.fragments).into(),
+        params.count.into(),
     ];
-    let fragments = match &fragments {
-        Some(fragments) => fragments.each_ref().map(|fragment| Value::from(fragment.as_str())),
-        None => [Value::Null; 3],
-    };
-    let common = [common, fragments.to_vec()].concat();
     let queries: Vec<PlainQuery<'_>> = match path {
         AccessPath::Id => vec![(PAGE_BY_ID, common)],
         AccessPath::Run(run_id) => vec![(PAGE_OF_RUN, [common, vec![run_id.into()]].concat())],

@@ -14,7 +14,7 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
     sql: "id, run_id, name, kind, queue, status, priority, execute_after, payload, attempt,
                     max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
-                    started_at, finished_at, requires, version, concurrency_key, concurrency_limit,
+                    started_at, finished_at, requires, code_version, concurrency_key, concurrency_limit,
                     waits_for, upstream_failed, phase, handles, exit_code, deadline_at, group_id, item_index, item,
                     max_parallel, root_run_id",
 };
@@ -83,8 +83,8 @@ pub struct Job {
     pub finished_at: Option<i64>,
     /// Capabilities that a worker must have to claim it, as a JSON list.
     pub requires: String,
-    /// The lowest version of a worker that may execute it.
-    pub version: i64,
+    /// The lowest version of the code on a worker that may execute it.
+    pub code_version: i64,
     /// Its concurrency key.
     pub concurrency_key: Option<String>,
     /// How many jobs with this key may run at a time.
@@ -176,7 +176,7 @@ fn read_job(row: &dyn Row) -> Result<Job> {
         started_at: row.optional_integer(22)?,
         finished_at: row.optional_integer(23)?,
         requires: row.lossy_text(24)?.unwrap_or_default(),
-        version: row.integer(25)?,
+        code_version: row.integer(25)?,
         concurrency_key: row.lossy_text(26)?,
         concurrency_limit: row.optional_integer(27)?,
         waits_for: read_waits_for(row)?,

@@ -76,7 +76,7 @@ pub enum Reason {
     /// Live workers would take it, but their version is too old.
     WorkersTooOld {
         /// The version that it requires.
-        version: i64,
+        code_version: i64,
         /// The newest version among those workers.
         newest: i64,
     },
@@ -427,7 +427,8 @@ impl Worker {
     /// Whether this worker, if it is alive, would claim the job, if nothing else prevented it.
     #[must_use]
     pub fn takes(&self, job: &Job) -> bool {
-        is_in_scope(self, job) && self.capabilities().check(&job.kind, &job.requires, job.version).is_ok()
+        is_in_scope(self, job)
+            && self.capabilities().check(&job.kind, &job.requires, job.code_version).is_ok()
     }
 }
 
@@ -446,14 +447,14 @@ fn is_in_scope(worker: &Worker, job: &Job) -> bool {
 fn no_worker(job: &Job, alive: &[Worker]) -> Reason {
     let is_unfit = |worker: &&Worker, reason: Unfit| {
         is_in_scope(worker, job)
-            && worker.capabilities().check(&job.kind, &job.requires, job.version) == Err(reason)
+            && worker.capabilities().check(&job.kind, &job.requires, job.code_version) == Err(reason)
     };
     if alive.iter().any(|worker| is_unfit(&worker, Unfit::Capabilities)) {
         return Reason::NoCapability { requires: serde_json::from_str(&job.requires).unwrap_or_default() };
     }
     let too_old = alive.iter().filter(|worker| is_unfit(worker, Unfit::Version));
-    if let Some(newest) = too_old.map(|worker| worker.version).max() {
-        return Reason::WorkersTooOld { version: job.version, newest };
+    if let Some(newest) = too_old.map(|worker| worker.code_version).max() {
+        return Reason::WorkersTooOld { code_version: job.code_version, newest };
     }
     Reason::NoWorker { kind: job.kind.clone(), queue: job.queue.clone(), alive: alive.len() as i64 }
 }

@@ -12,11 +12,13 @@ use crate::store::accepted::{ListedTable, TimeRange, ids_accepted_in};
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
 use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::runs::{Run, read_run};
-use crate::store::{Runs, json_ids};
-use windlass_db::error::Result;
+use crate::store::{Runs, json_ids, json_list};
+use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fragment, Row, Value, all, first};
 
 const LIST: &str = "list runs";
+/// With how many params a run is compared.
+const PARAMS_MAX: usize = 20;
 
 /// A run in a list: without its params, its environment and its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,8 +91,8 @@ pub struct RunFilter {
     pub started: TimeRange,
     /// With this key of the caller.
     pub run_key: Option<String>,
-    /// With this value of a param.
-    pub param: Option<ParamFilter>,
+    /// With all of these values of params.
+    pub params: Vec<ParamFilter>,
     /// Started by this.
     pub started_by: Option<StartedBy>,
     /// Started by this schedule.
@@ -111,7 +113,7 @@ impl RunFilter {
     /// Whether some rows of the index may not match, so that the search needs a bound.
     fn compares_rows(&self) -> bool {
         self.started != TimeRange::default()
-            || self.param.is_some()
+            || !self.params.is_empty()
             || self.started_by.is_some()
             || self.schedule_id.is_some()
     }
@@ -123,7 +125,7 @@ impl RunFilter {
     }
 }
 
-/// The index along which a page is read. Each has parameters from 13 on.
+/// The index along which a page is read. Each has parameters from 12 on.
 enum AccessPath<'f> {
     Id,
     /// A state of finished runs.
@@ -147,26 +149,18 @@ pub(crate) const RUN_SUMMARY: Fragment = Fragment {
           started_at, finished_at, schedule_id, scheduled_for, source",
 };
 
-/// The conditions of a [`RunFilter`] that are compared run by run, with parameters 4 to 12.
-macro_rules! comparisons {
-    () => {
-        "(CAST($4 AS {integer}) IS NULL OR created_at >= $4)
+/// The conditions of a [`RunFilter`] that are compared run by run, with parameters 4 to 11.
+pub(crate) const RUN_COMPARISONS: Fragment = Fragment {
+    name: "run_comparisons",
+    sql: "(CAST($4 AS {integer}) IS NULL OR created_at >= $4)
           AND (CAST($5 AS {integer}) IS NULL OR created_at < $5)
           AND (CAST($6 AS {integer}) IS NULL OR started_at >= $6)
           AND (CAST($7 AS {integer}) IS NULL OR started_at < $7)
           AND (CAST($8 AS TEXT) IS NULL OR coalesce(source, 'submission') = $8)
           AND (CAST($9 AS {integer}) IS NULL OR schedule_id = $9)
-          AND (CAST($10 AS TEXT) IS NULL OR replace(params, $10, '') <> params
-               OR replace(params, $11, '') <> params OR replace(params, $12, '') <> params)"
-    };
-}
-
-/// The range of ids and the conditions of a [`RunFilter`] that are compared run by run, with parameters 1 to 12.
-pub(crate) const RUN_FILTER: Fragment =
-    Fragment { name: "run_filter", sql: concat!("id >= $1 AND id < $2 AND ", comparisons!()) };
-
-/// The same without the range, for runs that are found in another table by the range.
-pub(crate) const RUN_COMPARISONS: Fragment = Fragment { name: "run_comparisons", sql: comparisons!() };
+          AND (CAST($10 AS TEXT) IS NULL
+               OR (SELECT count(*) FROM {texts $10} AS wanted WHERE replace(params, wanted.value, '') <> params) = $11)",
+};
 
 impl<'f> AccessPath<'f> {
     fn of_status(status: RunStatus) -> AccessPath<'f> {
@@ -198,41 +192,41 @@ impl<'f> AccessPath<'f> {
     fn page_sql(&self) -> &'static str {
         match self {
             AccessPath::Id => "SELECT {run_summary} FROM runs
-                 WHERE parent_job_id IS NULL AND {run_filter} ORDER BY id DESC LIMIT $3",
+                 WHERE parent_job_id IS NULL AND id >= $1 AND id < $2 AND {run_comparisons} ORDER BY id DESC LIMIT $3",
             AccessPath::Status(_) => "SELECT {run_summary} FROM runs
-                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
+                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = $12 AND id >= $1 AND id < $2 AND {run_comparisons} ORDER BY id DESC LIMIT $3",
             AccessPath::WorkflowAndStatus(..) => {
                 "SELECT {run_summary} FROM runs
-                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
+                 WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND workflow = $13 AND status = $12 AND id >= $1 AND id < $2 AND {run_comparisons} ORDER BY id DESC LIMIT $3"
             }
             AccessPath::Unfinished(_) => "SELECT {run_summary} FROM runs
-                 WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
+                 WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND status = $12 AND id >= $1 AND id < $2 AND {run_comparisons} ORDER BY id DESC LIMIT $3",
             AccessPath::WorkflowAndUnfinished(..) => {
                 "SELECT {run_summary} FROM runs
-                 WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
+                 WHERE status IN ('PENDING', 'RUNNING') AND parent_job_id IS NULL AND workflow = $13 AND status = $12 AND id >= $1 AND id < $2 AND {run_comparisons} ORDER BY id DESC LIMIT $3"
             }
             AccessPath::RunKey(..) => {
                 "SELECT {run_summary} FROM runs
-                 WHERE run_key = $13 AND {run_filter}
-                   AND (CAST($14 AS TEXT) IS NULL
-                        OR EXISTS (SELECT 1 FROM run_tags WHERE tag = $14 AND run_id = runs.id))
+                 WHERE run_key = $12 AND id >= $1 AND id < $2 AND {run_comparisons}
+                   AND (CAST($13 AS TEXT) IS NULL
+                        OR EXISTS (SELECT 1 FROM run_tags WHERE tag = $13 AND run_id = runs.id))
                  ORDER BY id DESC LIMIT $3"
             }
             // OFFSET 0 keeps PostgreSQL from joining in another order, in which it would read all runs of a state.
             AccessPath::Tag(..) => {
                 "SELECT {run_summary}
                  FROM (SELECT run_id AS found_id FROM run_tags
-                       WHERE tag = $13 AND run_id >= $1 AND run_id < $2
+                       WHERE tag = $12 AND run_id >= $1 AND run_id < $2
                          AND EXISTS (SELECT 1 FROM runs WHERE id = run_id AND {run_comparisons}
-                                       AND (CAST($14 AS TEXT) IS NULL OR workflow = $14)
-                                       AND (CAST($15 AS TEXT) IS NULL OR status = $15)
+                                       AND (CAST($13 AS TEXT) IS NULL OR workflow = $13)
+                                       AND (CAST($14 AS TEXT) IS NULL OR status = $14)
                                      LIMIT 1 OFFSET 0)
                        ORDER BY run_id DESC LIMIT $3) AS found
                  JOIN runs ON {by runs.id = found.found_id} ORDER BY id DESC LIMIT $3"
             }
             AccessPath::Children(..) => "SELECT {run_summary} FROM runs
-                 WHERE parent_job_id IS NOT NULL AND {run_filter}
-                   AND (CAST($13 AS TEXT) IS NULL OR workflow = $13) AND (CAST($14 AS TEXT) IS NULL OR status = $14)
+                 WHERE parent_job_id IS NOT NULL AND id >= $1 AND id < $2 AND {run_comparisons}
+                   AND (CAST($12 AS TEXT) IS NULL OR workflow = $12) AND (CAST($13 AS TEXT) IS NULL OR status = $13)
                  ORDER BY id DESC LIMIT $3",
         }
     }
@@ -328,7 +322,7 @@ impl Runs<'_> {
 
 fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunSummary>> {
     filter.cursor.check(LIST)?;
-    let fragments = filter.param.as_ref().map(param_fragments).transpose()?;
+    let params = WantedParams::of(&filter.params)?;
     let workflow = match (&filter.workflow, filter.schedule_id) {
         (None, Some(schedule_id)) => workflow_of(connection, schedule_id)?,
         (workflow, _) => workflow.clone(),
@@ -344,11 +338,7 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
         StartedBy::Submission => "submission",
         StartedBy::Schedule(source) => source.as_str(),
     });
-    let [text, number, last_number] = match &fragments {
-        Some(fragments) => fragments.each_ref().map(|fragment| Value::from(fragment.as_str())),
-        None => [Value::Null; 3],
-    };
-    let common: [Value<'_>; 12] = [
+    let common: [Value<'_>; 11] = [
         ids.from.into(),
         ids.below.into(),
         (filter.cursor.limit + 1).into(),
@@ -358,9 +348,8 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
         filter.started.until_ms.into(),
         started_by.into(),
         filter.schedule_id.into(),
-        text,
-        number,
-        last_number,
+        (&params.fragments).into(),
+        params.count.into(),
     ];
     let queries: Vec<PlainQuery<'_>> =
         paths.iter().map(|path| (path.page_sql(), [common.to_vec(), path.values()].concat())).collect();
@@ -427,24 +416,44 @@ fn lowest_id_searched(
     Ok(floors.into_iter().flatten().max())
 }
 
+/// What the params of a run are compared with.
+pub(in crate::store) struct WantedParams {
+    /// A JSON list of texts. Nothing if no param is wanted.
+    pub(in crate::store) fragments: Option<String>,
+    /// How many of the texts the stored params contain if all values match.
+    pub(in crate::store) count: i64,
+}
+
+impl WantedParams {
+    pub(in crate::store) fn of(filters: &[ParamFilter]) -> Result<WantedParams> {
+        if filters.len() > PARAMS_MAX {
+            let reason = format!("{} params are compared; the limit is {PARAMS_MAX}", filters.len());
+            return Err(Error::invalid(LIST, reason));
+        }
+        let mut alternatives = filters.iter().map(param_fragments).collect::<Result<Vec<_>>>()?;
+        alternatives.sort();
+        alternatives.dedup();
+        let fragments: Vec<&str> = alternatives.iter().flatten().map(String::as_str).collect();
+        let fragments = if fragments.is_empty() { None } else { Some(json_list(LIST, &fragments)?) };
+        Ok(WantedParams { fragments, count: alternatives.len() as i64 })
+    }
+}
+
 /// The stored params have the value exactly if they contain one of these texts: the value as a string, and as another
-/// scalar before a further param or at the end. Quotes in strings are escaped, so no other params contain them.
-pub(in crate::store) fn param_fragments(param: &ParamFilter) -> Result<[String; 3]> {
+/// scalar before a further param or at the end. Quotes in strings are escaped, so no other params contain them, and no
+/// params contain two of them.
+fn param_fragments(param: &ParamFilter) -> Result<Vec<String>> {
     let ParamFilter { name, value } = param;
     search_text(LIST, name)?;
     search_text(LIST, value)?;
     let json = |text: &str| Json::from(text).to_string();
     let of_text = format!("{}:{}", json(name), json(value));
-    let is_scalar = match serde_json::from_str(value) {
-        Ok(Json::Null | Json::Bool(_) | Json::Number(_)) => true,
-        Ok(Json::String(_) | Json::Array(_) | Json::Object(_)) | Err(_) => false,
-    };
-    match is_scalar {
-        true => Ok(["", ",", "}"].map(|end| match end {
-            "" => of_text.clone(),
-            end => format!("{}:{value}{end}", json(name)),
-        })),
-        false => Ok([of_text.clone(), of_text.clone(), of_text]),
+    match serde_json::from_str(value) {
+        Ok(Json::Null | Json::Bool(_) | Json::Number(_)) => {
+            let of_scalar = |end: &str| format!("{}:{value}{end}", json(name));
+            Ok(vec![of_text, of_scalar(","), of_scalar("}")])
+        }
+        Ok(Json::String(_) | Json::Array(_) | Json::Object(_)) | Err(_) => Ok(vec![of_text]),
     }
 }
 

@@ -315,6 +315,28 @@ impl Runs<'_> {
         })
     }
 
+    /// The first of all tags that runs have, in the order of the alphabet.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn tags(&self, limit: i64) -> Result<Vec<String>> {
+        self.store.read(|connection| {
+            // The next tag is looked up in the index each time: many runs have the same tag.
+            all(
+                connection,
+                "WITH RECURSIVE tags (tag) AS (
+                     SELECT (SELECT min(tag) FROM run_tags)
+                     UNION ALL
+                     SELECT (SELECT min(run_tags.tag) FROM run_tags WHERE run_tags.tag > tags.tag)
+                     FROM tags WHERE tags.tag IS NOT NULL
+                 )
+                 SELECT tag FROM tags WHERE tag IS NOT NULL LIMIT $1",
+                &[limit.into()],
+                |row| row.text(0),
+            )
+        })
+    }
+
     /// Whether a run is unfinished, and no live worker has one of its jobs or would claim them.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ static WRITE_JOBS: UpdateReturning = UpdateReturning {
         ),
         ("timeout_ms", "news.timeout_ms"),
         ("requires", "news.requires"),
-        ("version", "news.version"),
+        ("code_version", "news.code_version"),
         ("concurrency_key", "news.concurrency_key"),
         ("concurrency_limit", "news.concurrency_limit"),
         ("on_full", "news.on_full"),
@@ -69,7 +69,7 @@ static WRITE_JOBS: UpdateReturning = UpdateReturning {
     from: Some(
         "{rows $1: id integer, kind text, name text, queue text, priority integer, payload text, max_attempts integer,
                    max_interruptions integer, on_interrupt text, allow_failure integer, retry text, timeout_ms integer,
-                   blocked_by integer, status text, requires text, version integer, concurrency_key text,
+                   blocked_by integer, status text, requires text, code_version integer, concurrency_key text,
                    concurrency_limit integer, on_full text, token integer, join_rule text, control text, phase integer,
                    handles text} AS news",
     ),
@@ -119,9 +119,9 @@ impl JobWriter<'_> {
         connection.execute(
             "UPDATE jobs
              SET (queue, priority, payload, max_attempts, max_interruptions, on_interrupt, allow_failure, timeout_ms, requires,
-                  version, concurrency_key, concurrency_limit, on_full, retry)
+                  code_version, concurrency_key, concurrency_limit, on_full, retry)
                  = (SELECT groups.queue, groups.priority, groups.payload, groups.max_attempts, groups.max_interruptions,
-                           groups.on_interrupt, groups.allow_failure, groups.timeout_ms, groups.requires, groups.version,
+                           groups.on_interrupt, groups.allow_failure, groups.timeout_ms, groups.requires, groups.code_version,
                            groups.concurrency_key, groups.concurrency_limit, groups.on_full,
                            CASE WHEN jobs.status = 'SUCCESSFUL' THEN jobs.retry ELSE groups.retry END
                     FROM jobs AS groups WHERE groups.id = jobs.group_id)

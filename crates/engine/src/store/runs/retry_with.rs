@@ -19,6 +19,7 @@ use super::retry::{
 use super::retry_items::with_descendants;
 use super::submit::{NewRun, store_definition};
 use crate::decide::next_definition::{DefinitionChanges, JobRow, continuation};
+use crate::decide::retry_preview::{EndedRow, PreviewedJob, preview};
 use crate::status::JobStatus;
 use crate::store::Runs;
 use crate::store::evidence::Evidence;
@@ -118,6 +119,63 @@ impl Runs<'_> {
             })?;
         Ok(Continued { jobs, changes: found, definition: number })
     }
+}
+
+/// What a retry would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryPreview {
+    /// How the next definition differs from the one that the run has.
+    pub changes: DefinitionChanges,
+    /// The jobs that would be executed again.
+    pub jobs: Vec<PreviewedJob>,
+}
+
+impl Runs<'_> {
+    /// What [`Runs::retry`], or [`Runs::retry_with`] with another definition, would do. Writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's; [`Error::Conflict`] if the definition does not fit the run.
+    pub fn preview_retry(
+        &self,
+        run_id: i64,
+        selection: &RetrySelection,
+        next: Option<&Workflow>,
+    ) -> Result<RetryPreview> {
+        let conflict = |reason: String| Error::conflict(format!("retry run {run_id}"), reason);
+        self.store.read(|connection| {
+            let pinned = pinned_definition(connection, run_id)?.workflow;
+            let mut after = next.cloned().unwrap_or_else(|| pinned.clone());
+            if has_unresolved_calls(&after) {
+                resolve_calls(connection, &mut after)?;
+            }
+            let changes = DefinitionChanges::between(&pinned, &after);
+            continuation(&changes, &after, &job_rows(connection, run_id)?).map_err(conflict)?;
+            let named = match selection {
+                RetrySelection::Failed => None,
+                RetrySelection::From(name) => Some(name.as_str()),
+            };
+            let jobs = preview(&after, &changes, &ended_rows(connection, run_id)?, named);
+            Ok(RetryPreview { changes, jobs })
+        })
+    }
+}
+
+fn ended_rows(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<EndedRow>> {
+    all(
+        connection,
+        "SELECT jobs.name, jobs.status, jobs.allow_failure, groups.name FROM jobs
+         LEFT JOIN jobs AS groups ON {by groups.id = jobs.group_id}
+         WHERE jobs.run_id = $1 ORDER BY jobs.id",
+        &[run_id.into()],
+        |row| {
+            Ok(EndedRow {
+                name: row.lossy_text(0)?.unwrap_or_default(),
+                status: row.parsed(1, JobStatus::parse)?,
+                allow_failure: row.integer(2)? != 0,
+                group: row.lossy_text(3)?,
+            })
+        },
+    )
 }
 
 /// What can be computed before the write lock is taken.

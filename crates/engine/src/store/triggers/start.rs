@@ -24,6 +24,7 @@ const JOBS_MAX: usize = 10_000;
 /// What a trigger may take.
 #[derive(Debug, Clone)]
 pub(in crate::store) enum TriggerInput {
+    /// `depth` is how many runs of triggers stand in the chain that ends with the run whose job has sent it.
     Event {
         id: i64,
         name: String,
@@ -31,15 +32,10 @@ pub(in crate::store) enum TriggerInput {
         payload: String,
         event_id: Option<String>,
         received_at: i64,
-    },
-    /// `depth` is how many runs of triggers stand in the chain that ends with this run.
-    RunEnd {
-        run_id: i64,
-        workflow: String,
-        status: RunStatus,
-        finished_at: i64,
         depth: i64,
     },
+    /// `depth` is how many runs of triggers stand in the chain that ends with this run.
+    RunEnd { run_id: i64, workflow: String, status: RunStatus, finished_at: i64, depth: i64 },
 }
 
 impl TriggerInput {
@@ -61,8 +57,7 @@ impl TriggerInput {
     /// The place in its chain of a run that it starts.
     fn depth_of_run(&self) -> i64 {
         match self {
-            TriggerInput::Event { .. } => 1,
-            TriggerInput::RunEnd { depth, .. } => depth.saturating_add(1),
+            TriggerInput::Event { depth, .. } | TriggerInput::RunEnd { depth, .. } => depth.saturating_add(1),
         }
     }
 
@@ -79,7 +74,7 @@ impl TriggerInput {
     /// What the condition and the templates of a trigger read.
     fn values(&self) -> Json {
         let event = match self {
-            TriggerInput::Event { name, key, payload, event_id, received_at, id: _ } => json!({
+            TriggerInput::Event { name, key, payload, event_id, received_at, id: _, depth: _ } => json!({
                 "name": name,
                 "key": key,
                 "payload": serde_json::from_str::<Json>(payload).unwrap_or_default(),

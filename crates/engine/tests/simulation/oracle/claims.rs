@@ -106,8 +106,8 @@ impl Oracle {
         now_ms: i64,
     ) -> Option<i64> {
         let is_for = |job: &&Job| {
-            let JobRules { requires, version, .. } = &job.rules;
-            let is_plain = requires.is_empty() && *version == 0;
+            let JobRules { requires, code_version, .. } = &job.rules;
+            let is_plain = requires.is_empty() && *code_version == 0;
             job.status == JobStatus::Pending && is_plain && job.rules.queue == queue && job.rules.kind == kind
         };
         let is_free = self.is_alive(worker_id) && !self.queues.contains_key(queue);
@@ -154,5 +154,5 @@ fn is_for(request: &ClaimRequest, job: &Job) -> bool {
     is_in_scope
         && has.kinds.contains(&job.rules.kind)
         && job.rules.requires.iter().all(|capability| has.capabilities.contains(capability))
-        && job.rules.version <= has.version
+        && job.rules.code_version <= has.code_version
 }

@@ -291,9 +291,16 @@ impl Filter {
             statuses: self.tab.status().into_iter().collect(),
             created: self.created(now_ms),
             run_key: self.key.clone(),
-            param: self.param.as_deref().and_then(|param| param.split_once('=')).map(|(name, value)| {
-                ParamFilter { name: name.trim().to_owned(), value: value.trim().to_owned() }
-            }),
+            params: self
+                .param
+                .as_deref()
+                .and_then(|param| param.split_once('='))
+                .map(|(name, value)| ParamFilter {
+                    name: name.trim().to_owned(),
+                    value: value.trim().to_owned(),
+                })
+                .into_iter()
+                .collect(),
             started_by: self.trigger.map(|trigger| match trigger {
                 Trigger::Hand => StartedBy::Submission,
                 Trigger::Source(source) => StartedBy::Schedule(source),

@@ -2,7 +2,7 @@
 
 use super::dag::Reader;
 use super::references::{has_command, references, variable_of};
-use super::values::{find, items, pairs, quoted, scalar, table};
+use super::values::{find, items, pairs, plain_key, quoted, scalar, table};
 use crate::tree::{Entry, Node, Value};
 
 /// A parameter.
@@ -14,6 +14,48 @@ pub(super) struct Param {
     pub(super) ours: String,
     pub(super) default: Option<String>,
     pub(super) description: Option<String>,
+    kind: Kind,
+}
+
+/// What values a parameter takes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+enum Kind {
+    #[default]
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    Choice(Vec<String>),
+}
+
+impl Kind {
+    /// The beginning of the line in `[params]`.
+    fn keys(&self) -> String {
+        match self {
+            Kind::Text => String::new(),
+            Kind::Integer => "type = \"integer\", ".to_owned(),
+            Kind::Number => "type = \"number\", ".to_owned(),
+            Kind::Boolean => "type = \"boolean\", ".to_owned(),
+            Kind::Choice(choices) => {
+                let choices: Vec<String> = choices.iter().map(|choice| quoted(choice)).collect();
+                format!("type = \"choice\", choices = [{}], ", choices.join(", "))
+            }
+        }
+    }
+
+    /// A default as it is written here, if it is a value of this kind.
+    fn default(&self, text: &str) -> Option<String> {
+        let is_plain = match self {
+            Kind::Text => return Some(quoted(text)),
+            Kind::Choice(choices) => {
+                return choices.iter().any(|choice| choice == text).then(|| quoted(text));
+            }
+            Kind::Integer => text.parse::<i64>().is_ok(),
+            Kind::Number => text.parse::<f64>().is_ok_and(f64::is_finite) && !text.ends_with('.'),
+            Kind::Boolean => matches!(text, "true" | "false"),
+        };
+        is_plain.then(|| text.trim_start_matches('+').to_owned())
+    }
 }
 
 impl Param {
@@ -22,26 +64,29 @@ impl Param {
             true => format!("p{name}"),
             false => variable_of(name),
         };
-        Param { name: name.to_owned(), ours, default, description: None }
+        Param { name: name.to_owned(), ours, default, description: None, kind: Kind::Text }
     }
 
     /// The line in `[params]`.
     pub(super) fn line(&self) -> String {
-        let default = self
-            .default
-            .as_ref()
-            .map_or("required = true".to_owned(), |default| format!("default = {}", quoted(default)));
+        let default = self.default.as_ref().and_then(|default| self.kind.default(default));
+        let default = default.map_or("required = true".to_owned(), |default| format!("default = {default}"));
         let description = self.description.as_ref().map(|text| format!(", description = {}", quoted(text)));
-        format!("{} = {{ {default}{} }}", self.ours, description.unwrap_or_default())
+        format!("{} = {{ {}{default}{} }}", self.ours, self.kind.keys(), description.unwrap_or_default())
     }
 }
 
 /// Reads `params`. A default that is computed is left out, so the parameter becomes required.
 pub(super) fn read(entry: &Entry<'_>, reader: &mut Reader<'_>) -> Vec<Param> {
     let mut params: Vec<Param> = Vec::new();
-    for (name, value, description) in written(&entry.node, reader.document) {
+    for Written { name, value, description, fields } in written(&entry.node, reader.document) {
         let name = name.unwrap_or_else(|| (params.len() + 1).to_string());
         let mut default = value;
+        let kind = kind_of(&name, fields, reader);
+        let required = find(fields, &["required"]).and_then(|entry| scalar(&entry.node, reader.document));
+        if default.is_none() && kind == Kind::Text && required.as_deref() == Some("false") {
+            default = Some(String::new());
+        }
         if let Some(text) = default.as_ref().filter(|text| has_command(text) || !references(text).is_empty())
         {
             let what =
@@ -50,11 +95,54 @@ pub(super) fn read(entry: &Entry<'_>, reader: &mut Reader<'_>) -> Vec<Param> {
             reader.top.push(comment);
             default = None;
         }
+        if let Some(text) = default.as_ref().filter(|text| kind.default(text).is_none()) {
+            let what = format!("the default `{text}` of parameter `{name}` is no value of its type");
+            let comment = reader.notes.leave_out(&entry.key_span, what);
+            reader.top.push(comment);
+        }
         if params.iter().all(|param| param.name != name) {
-            params.push(Param { description, ..Param::new(&name, default) });
+            params.push(Param { description, kind, ..Param::new(&name, default) });
         }
     }
     params
+}
+
+/// The keys of a parameter that [`read`] and [`kind_of`] carry over.
+const CARRIED_OVER: [&str; 7] = ["name", "default", "value", "description", "type", "enum", "required"];
+
+/// What values a parameter takes. Each key that has no equivalent is named.
+fn kind_of(name: &str, fields: &[Entry<'_>], reader: &mut Reader<'_>) -> Kind {
+    let mut left_out = Vec::new();
+    let choices: Vec<String> = find(fields, &["enum"])
+        .map(|entry| {
+            items(&entry.node).into_iter().filter_map(|item| scalar(item, reader.document)).collect()
+        })
+        .unwrap_or_default();
+    let written = find(fields, &["type"]).and_then(|entry| scalar(&entry.node, reader.document));
+    let kind = match written.as_deref() {
+        Some("integer" | "number" | "boolean") if !choices.is_empty() => {
+            left_out.push("the type beside `enum`".to_owned());
+            Kind::Choice(choices)
+        }
+        _ if !choices.is_empty() => Kind::Choice(choices),
+        Some("integer") => Kind::Integer,
+        Some("number") => Kind::Number,
+        Some("boolean") => Kind::Boolean,
+        Some("string") | None => Kind::Text,
+        Some(other) => {
+            left_out.push(format!("the type `{other}`"));
+            Kind::Text
+        }
+    };
+    let others = fields.iter().filter(|entry| !CARRIED_OVER.contains(&plain_key(entry).as_str()));
+    left_out.extend(others.map(|entry| format!("`{}`", entry.key)));
+    for what in left_out {
+        let span = fields.first().map(|entry| entry.key_span.clone());
+        let comment =
+            reader.notes.leave_out(&span.unwrap_or_default(), format!("{what} of parameter `{name}`"));
+        reader.top.push(comment);
+    }
+    kind
 }
 
 /// Adds the parameters that callers give and the workflow does not name. Returns those given by the position of a parameter
@@ -81,11 +169,25 @@ pub(super) fn add_given<'c>(
     misplaced
 }
 
-type Written = (Option<String>, Option<String>, Option<String>);
+/// A parameter as it is written.
+#[derive(Default)]
+struct Written<'t, 's> {
+    name: Option<String>,
+    value: Option<String>,
+    description: Option<String>,
+    /// The keys of its description, if it has one.
+    fields: &'t [Entry<'s>],
+}
 
-fn written(node: &Node<'_>, document: &str) -> Vec<Written> {
+impl Written<'_, '_> {
+    fn word((name, value): (Option<String>, String)) -> Self {
+        Written { name, value: Some(value), ..Written::default() }
+    }
+}
+
+fn written<'t, 's>(node: &'t Node<'s>, document: &str) -> Vec<Written<'t, 's>> {
     match &node.value {
-        Value::Text(text) => words(text).into_iter().map(|(name, value)| (name, Some(value), None)).collect(),
+        Value::Text(text) => words(text).into_iter().map(Written::word).collect(),
         Value::List(_) => items(node)
             .into_iter()
             .flat_map(|item| match &item.value {
@@ -99,7 +201,7 @@ fn written(node: &Node<'_>, document: &str) -> Vec<Written> {
                 | Value::Broken
                 | Value::List(_) => {
                     let text = scalar(item, document).unwrap_or_default();
-                    words(&text).into_iter().map(|(name, value)| (name, Some(value), None)).collect()
+                    words(&text).into_iter().map(Written::word).collect()
                 }
             })
             .collect(),
@@ -109,31 +211,31 @@ fn written(node: &Node<'_>, document: &str) -> Vec<Written> {
         | Value::Boolean(_)
         | Value::Date(_)
         | Value::Null
-        | Value::Broken => scalar(node, document).map(|text| (None, Some(text), None)).into_iter().collect(),
+        | Value::Broken => {
+            scalar(node, document).map(|text| Written::word((None, text))).into_iter().collect()
+        }
     }
 }
 
 /// An item of a list: a description of one parameter, or names and values.
-fn of_table(entries: &[Entry<'_>], document: &str) -> Vec<Written> {
-    let text = |key: &str| find(entries, &[key]).and_then(|entry| scalar(&entry.node, document));
+fn of_table<'t, 's>(entries: &'t [Entry<'s>], document: &str) -> Vec<Written<'t, 's>> {
     match find(entries, &["name"]) {
-        Some(name) => {
-            vec![(
-                scalar(&name.node, document),
-                text("default").or_else(|| text("value")),
-                text("description"),
-            )]
-        }
+        Some(name) => vec![described(scalar(&name.node, document), entries, document)],
         None => entries.iter().map(|entry| of_entry(entry, document)).collect(),
     }
 }
 
-fn of_entry(entry: &Entry<'_>, document: &str) -> Written {
-    let fields = table(&entry.node);
+fn described<'t, 's>(name: Option<String>, fields: &'t [Entry<'s>], document: &str) -> Written<'t, 's> {
     let text = |key: &str| find(fields, &[key]).and_then(|entry| scalar(&entry.node, document));
+    let value = text("default").or_else(|| text("value"));
+    Written { name, value, description: text("description"), fields }
+}
+
+fn of_entry<'t, 's>(entry: &'t Entry<'s>, document: &str) -> Written<'t, 's> {
+    let (name, fields) = (entry.key.to_string(), table(&entry.node));
     match fields.is_empty() {
-        true => (Some(entry.key.to_string()), Some(scalar(&entry.node, document).unwrap_or_default()), None),
-        false => (Some(entry.key.to_string()), text("default"), text("description")),
+        true => Written::word((Some(name), scalar(&entry.node, document).unwrap_or_default())),
+        false => described(Some(name), fields, document),
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{Action, ActionKey, Kind, Summary, SummaryText};
+use super::{Action, ActionKey, Kind, Summary, SummaryText, each_text};
 use crate::field::{KnownNames, WorkflowError};
 use crate::secrets::JobSecret;
 use crate::support::Support;
@@ -226,16 +226,6 @@ impl Http {
         if let Some(save) = &self.save {
             see(save, "save");
         }
-    }
-}
-
-/// Calls `see` with each text in a JSON value, without the keys of objects.
-fn each_text(json: &Json, see: &mut dyn FnMut(&str)) {
-    match json {
-        Json::String(text) => see(text),
-        Json::Array(items) => items.iter().for_each(|item| each_text(item, see)),
-        Json::Object(fields) => fields.values().for_each(|value| each_text(value, see)),
-        Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
 }
 

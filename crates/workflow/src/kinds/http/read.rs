@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Number, Value as Json};
-
 use super::check::{check_basic, check_header, check_header_name, check_url};
 use super::{Auth, Http, Method, OUTPUT_BODY_BYTES, RequestBody, SAVED_BODY_BYTES, keys};
 use crate::expect::{self, ShortestDuration};
 use crate::key::{Key, Table};
 use crate::keys::find;
-use crate::kinds::{Action, Defaults};
+use crate::kinds::{Action, Defaults, read_json};
 use crate::limits;
 use crate::report::{Finding, Findings};
 use crate::template::{Templates, is_template};
@@ -77,7 +75,7 @@ fn take<'t, 's>(
         "query" => fields.query = read_values(entry, &keys::QUERY, templates, findings).unwrap_or_default(),
         "headers" => fields.headers = read_headers(entry, templates, findings),
         "json" => {
-            let json = read_json(&entry.node, templates, findings);
+            let json = read_json(&entry.node, &keys::JSON, templates, findings);
             fields.bodies.push((entry, json.map(RequestBody::Json)));
         }
         "body" => {
@@ -280,39 +278,4 @@ fn read_basic(part: &Entry<'_>, text: String, findings: &mut Findings) -> Option
         return None;
     }
     Some(Auth::Basic(text))
-}
-
-/// Reads any value as JSON. Texts in it may be templates.
-fn read_json<'t>(node: &'t Node<'_>, templates: &mut Templates<'t>, findings: &mut Findings) -> Option<Json> {
-    match &node.value {
-        Value::Text(_) => {
-            templates.add(node, &keys::JSON);
-            expect::text_up_to(node, "a text in `json`", limits::SCRIPT_BYTES, findings).map(Json::from)
-        }
-        Value::Integer(integer) => Some(Json::from(*integer)),
-        Value::Number(number) => {
-            let json = Number::from_f64(*number).map(Json::Number);
-            if json.is_none() {
-                findings.push(Finding::new(node.span.clone(), "JSON has no such number"));
-            }
-            json
-        }
-        Value::Boolean(boolean) => Some(Json::from(*boolean)),
-        Value::Date(date) => Some(Json::from(date.clone())),
-        Value::Null => Some(Json::Null),
-        Value::Broken => None,
-        Value::List(items) => {
-            let items: Vec<Option<Json>> =
-                items.iter().map(|item| read_json(item, templates, findings)).collect();
-            items.into_iter().collect::<Option<Vec<Json>>>().map(Json::from)
-        }
-        Value::Table(entries) => {
-            let mut object = Map::new();
-            for entry in entries {
-                let value = read_json(&entry.node, templates, findings)?;
-                object.insert(entry.key.to_string(), value);
-            }
-            Some(Json::Object(object))
-        }
-    }
 }

@@ -162,7 +162,8 @@ fn children_max(connection: &mut dyn Connection, job: &WaitingJob) -> Result<i64
     let control = control.flatten().and_then(|control| serde_json::from_str::<Control>(&control).ok());
     Ok(match control.and_then(|control| control.then) {
         Some(Then::ForEach(group)) => CHILDREN_MAX.max(group.for_each.limit),
-        Some(Then::Call(_) | Then::Sleep(_) | Then::WaitFor(_) | Then::Approval(_)) | None => CHILDREN_MAX,
+        Some(Then::Call(_) | Then::Sleep(_) | Then::WaitFor(_) | Then::Approval(_) | Then::Signal(_))
+        | None => CHILDREN_MAX,
     })
 }
 

@@ -10,7 +10,7 @@ use super::wait::find_event;
 use crate::decide::call::Call;
 use crate::decide::{
     Decision, EndWithoutAttempt, Then, Wait, begin_sleeping, decide_approval, decide_by_condition,
-    decide_by_parents, decide_wait_for, expand,
+    decide_by_parents, decide_signal, decide_wait_for, expand,
 };
 use crate::status::WaitsFor;
 use crate::store::jobs::read_values;
@@ -124,6 +124,14 @@ pub(super) fn decide(
                 payload: None,
             };
             only(decide_wait_for(wait_for, wait, found.as_ref(), now_ms))
+        }
+        Some(Then::Signal(signal)) => {
+            match read_values_of(connection, job, run_id, "`signal`", uses, reading)?
+                .and_then(|values| decide_signal(signal, &values))
+            {
+                Ok(event) => only(Decision::Send(event)),
+                Err(reason) => failed(reason),
+            }
         }
         Some(Then::Approval(approval)) => {
             let payload = if job.has_begun {

@@ -104,13 +104,13 @@ fn insert_rows(
     for chunk in rows.chunks(CHUNK) {
         connection.execute(
             "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts, max_interruptions,
-                               on_interrupt, allow_failure, retry, timeout_ms, requires, version, concurrency_key,
+                               on_interrupt, allow_failure, retry, timeout_ms, requires, code_version, concurrency_key,
                                concurrency_limit, on_full, phase, handles, group_id, item_index, item, token,
                                root_run_id, blocked_by, control, definition, status, waits_for, execute_after, created_at,
                                updated_at)
              SELECT jobs.run_id, $3, jobs.name || '[' || news.item_index || ']', jobs.queue, jobs.priority,
                     jobs.payload, jobs.max_attempts, jobs.max_interruptions, jobs.on_interrupt, jobs.allow_failure,
-                    jobs.retry, jobs.timeout_ms, jobs.requires, jobs.version, jobs.concurrency_key,
+                    jobs.retry, jobs.timeout_ms, jobs.requires, jobs.code_version, jobs.concurrency_key,
                     jobs.concurrency_limit, jobs.on_full, jobs.phase, jobs.handles, jobs.id, news.item_index,
                     news.item, news.token, jobs.root_run_id, news.waits, CAST($4 AS TEXT),
                     jobs.definition, CASE WHEN news.waits = 1 THEN 'BLOCKED'

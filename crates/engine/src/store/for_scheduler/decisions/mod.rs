@@ -9,6 +9,7 @@ mod decide;
 pub(in crate::store) mod ended_calls;
 mod for_each;
 mod parents;
+mod signal;
 mod sleep;
 mod wait;
 
@@ -30,6 +31,7 @@ use calls::{CalledWorkflows, Caller, NewChild, lock_runs_of_callers, retry_in_pl
 use decide::{Decided, Reading, decide};
 use for_each::insert_items;
 use parents::read_parents;
+use signal::send;
 use sleep::{Sleeper, begin_sleeps};
 use wait::begin_waits;
 use windlass_db::error::Result;
@@ -79,7 +81,7 @@ impl ForScheduler<'_> {
         let waiting = self.store.read(|connection| {
             all(
                 connection,
-                "SELECT id, CASE WHEN kind = 'wait_for' THEN 1 ELSE 0 END FROM jobs
+                "SELECT id, CASE WHEN kind IN ('wait_for', 'signal') THEN 1 ELSE 0 END FROM jobs
                  WHERE status = 'WAITING' AND waits_for = 'decision' ORDER BY id LIMIT $1",
                 &[DECISIONS_MAX.into()],
                 |row| Ok((row.integer(0)?, row.integer(1)? != 0)),
@@ -89,10 +91,10 @@ impl ForScheduler<'_> {
             return Ok(0);
         }
         let (now_ms, random) = (self.store.clock.now_ms(), self.store.random.clone());
-        let has_event_waits = waiting.iter().any(|(_id, is_event_wait)| *is_event_wait);
-        let waiting: Vec<i64> = waiting.into_iter().map(|(id, _is_event_wait)| id).collect();
+        let has_events = waiting.iter().any(|(_id, has_event)| *has_event);
+        let waiting: Vec<i64> = waiting.into_iter().map(|(id, _has_event)| id).collect();
         self.store.write("decide about jobs", Evidence::Repeat, move |connection| {
-            if has_event_waits {
+            if has_events {
                 lock_events(connection)?;
             }
             lock_runs_of_callers(connection, &waiting)?;
@@ -167,6 +169,7 @@ fn carry_out(
 ) -> Result<()> {
     let (mut go_on, mut ends, mut sleepers, mut waits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut children, mut refused): (Vec<&NewChild>, _) = (Vec::new(), Vec::new());
+    let mut sent = Vec::new();
     deadline::begin(connection, &deadlines_of(decisions), now_ms)?;
     for (job, decided) in decisions {
         let decision = match decided {
@@ -191,6 +194,10 @@ fn carry_out(
                 sleepers.push(Sleeper { job_id: job.id, until_ms: *until_ms, delay_ms: *delay_ms });
             }
             Decision::Wait(wait) => waits.push((job.id, wait)),
+            Decision::Send(event) => {
+                send(connection, job.id, event, now_ms)?;
+                sent.push((job.id, event.output()));
+            }
             Decision::Done { output } => ends.push(DecidedEnd {
                 job_id: job.id,
                 status: JobStatus::Successful,
@@ -207,6 +214,13 @@ fn carry_out(
             }),
         }
     }
+    ends.extend(sent.iter().map(|(job_id, output)| DecidedEnd {
+        job_id: *job_id,
+        status: JobStatus::Successful,
+        upstream_failed: false,
+        reason: None,
+        output: Some(output.as_str()),
+    }));
     ends.extend(refused.iter().map(|(job_id, reason)| DecidedEnd {
         job_id: *job_id,
         status: JobStatus::Failed,
@@ -233,7 +247,11 @@ fn deadlines_of(decisions: &[(&WaitingJob, Decided)]) -> Vec<(i64, i64)> {
     let goes_on = |decided: &Decided| match decided {
         Decided::Only(Decision::GoOn | Decision::Expand(_)) | Decided::Call(_) | Decided::Again(_) => true,
         Decided::Only(
-            Decision::Sleep { .. } | Decision::Wait(_) | Decision::Done { .. } | Decision::End(_),
+            Decision::Sleep { .. }
+            | Decision::Wait(_)
+            | Decision::Send(_)
+            | Decision::Done { .. }
+            | Decision::End(_),
         ) => false,
     };
     let going_on = decisions.iter().filter(|(_job, decided)| goes_on(decided));
