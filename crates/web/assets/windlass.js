@@ -204,6 +204,8 @@
   const isBusy = () => $("dialog[open]") || $("#runs input:checked") || document.activeElement.matches("input,select,textarea,summary");
   const refresh = async () => {
     const other = await fetched(location.href);
+    // A job has written its first line.
+    if (!lines && $("#lines", other)) return location.reload();
     const row = rows()[at];
     const key = row && (row.dataset.run || row.getAttribute("href"));
     for (const part of parts) {
