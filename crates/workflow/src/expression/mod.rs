@@ -6,6 +6,7 @@
 
 mod allowed;
 mod bare;
+mod choices;
 mod date;
 mod evaluate;
 mod fault;

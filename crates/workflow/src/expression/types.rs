@@ -8,6 +8,7 @@ use minijinja::value::{Value, ValueKind};
 use serde_json::Value as Json;
 
 use super::allowed::range_of;
+use super::choices;
 use super::fault::Fault;
 use super::scope::Scope;
 use crate::params::{Param, ParamKind};
@@ -149,6 +150,8 @@ impl Types<'_> {
                 self.check_not_null(right)?;
                 self.of(left)?;
                 self.of(right)?;
+                self.check_texts(operator, left, right)?;
+                self.check_texts(operator, right, left)?;
                 Ok(Type::Boolean)
             }
             BinOpKind::Add => {
@@ -196,6 +199,19 @@ impl Types<'_> {
         {
             let fault = Fault::new(self.range(operand), "`none` is unequal to everything");
             return Err(fault.help("write `x is none` or `x is not none`"));
+        }
+        Ok(())
+    }
+
+    /// Checks that a value that can be a few texts only is not compared with another one.
+    fn check_texts(&self, operator: BinOpKind, value: &Expr<'_>, other: &Expr<'_>) -> Result<(), Fault> {
+        let Some(texts) = choices::texts_of(&self.path(value), self.scope) else { return Ok(()) };
+        for (part, text) in choices::written_texts(operator, other) {
+            if !texts.contains(&text) {
+                let written = self.text.get(self.range(value)).unwrap_or_default().trim();
+                let fault = Fault::new(self.range(part), format!("`{written}` is never '{text}'"));
+                return Err(fault.help(format!("it is one of {}", texts.join(", "))));
+            }
         }
         Ok(())
     }
