@@ -151,12 +151,19 @@ pub(crate) fn check(name: &str, span: &Span, kind: NameKind, findings: &mut Find
         first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| kind.allows(c));
     if !valid {
         let message = match first {
-            None => format!("the name of a {noun} is empty"),
-            Some(_) => format!("`{}` is not a valid name for a {noun}", name.escape_debug()),
+            None => format!("the name of {} is empty", with_article(noun)),
+            Some(_) => {
+                format!("`{}` is not a valid name for {}", name.escape_debug(), with_article(noun))
+            }
         };
         findings.push(Finding::new(span.clone(), message).label(kind.rule()));
     }
     valid
+}
+
+fn with_article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {noun}")
 }
 
 /// Whether the key of an entry is an allowed name. Reports an error if it is not.

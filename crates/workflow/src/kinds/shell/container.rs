@@ -92,6 +92,12 @@ pub fn check_argument(text: &str) -> Result<(), &'static str> {
     }
 }
 
+/// Checks an argument that is not filled in.
+fn check_plain(text: &str) -> Result<(), &'static str> {
+    check_argument(text)?;
+    if text.contains("{{") { Err("it can't be a template; only `image` and `volumes` can") } else { Ok(()) }
+}
+
 fn check_volume(text: &str) -> Result<(), &'static str> {
     check_argument(text)?;
     match text.split_once(':') {
@@ -117,8 +123,8 @@ pub(super) fn read<'t>(
                 image = read_argument(&part.node, "`image`", check_argument, findings);
             }
             "volumes" => volumes = read_volumes(part, templates, findings),
-            "network" => network = read_argument(&part.node, "`network`", check_argument, findings),
-            "user" => user = read_argument(&part.node, "`user`", check_argument, findings),
+            "network" => network = read_argument(&part.node, "`network`", check_plain, findings),
+            "user" => user = read_argument(&part.node, "`user`", check_plain, findings),
             _pull => pull = expect::word(part, &PULLS, findings).unwrap_or_default(),
         }
     }
@@ -177,7 +183,7 @@ impl Container {
         for (text, field) in
             [(&self.network, "action.container.network"), (&self.user, "action.container.user")]
         {
-            text.iter().try_for_each(|text| refuse(field, check_argument(text)))?;
+            text.iter().try_for_each(|text| refuse(field, check_plain(text)))?;
         }
         Ok(read)
     }
