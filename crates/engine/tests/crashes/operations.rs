@@ -233,10 +233,9 @@ pub(crate) fn retry_with_another_definition() -> Operation {
 pub(crate) fn delete_dead_letters() -> Operation {
     let prepare = |databases: &TestDatabases| {
         states::pending_jobs(&databases.bench);
-        databases
-            .bench
-            .raw()
-            .execute("UPDATE jobs SET status = 'FAILED', finished_at = 1 WHERE run_id IS NULL");
+        databases.bench.raw().execute(
+            "UPDATE jobs SET status = 'FAILED', waits_for = NULL, finished_at = 1 WHERE run_id IS NULL",
+        );
     };
     operation(1, prepare, |store, _stage| {
         let which = DeadLetters {

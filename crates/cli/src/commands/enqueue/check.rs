@@ -37,12 +37,17 @@ fn unknown_key(reason: &str) -> Option<(&str, Vec<&str>)> {
     Some((names.next()?, names.collect()))
 }
 
+/// How many letters of a built-in kind may be wrong in a mistyped one. People have kinds of their own, so this is less than
+/// for other names.
+const WRONG_LETTERS_MAX: usize = 2;
+
 /// A word about a kind that looks like a built-in one, mistyped.
 pub(super) fn similar_kind(kind: &str) -> Option<String> {
     if kinds::is_built_in(kind) {
         return None;
     }
-    let near = nearest_name(kind, kinds::names())?;
+    let near = nearest_name(kind, kinds::names())
+        .filter(|near| strsim::osa_distance(kind, near) <= WRONG_LETTERS_MAX)?;
     Some(format!("`{kind}` is no built-in kind; did you mean `{near}`?"))
 }
 
