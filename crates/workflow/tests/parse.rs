@@ -300,6 +300,17 @@ fn schedules_with_every_key() {
 }
 
 #[test]
+fn a_schedule_that_is_not_enabled_is_checked_and_left_out() {
+    let file = |enabled: &str, cron: &str| {
+        format!("[[schedules]]\ncron = '{cron}'\nenabled = {enabled}\n[jobs.a]\nrun = 'x'\n")
+    };
+    assert_eq!(parsed("a.toml", &file("true", "30 2 * * *")).schedules.len(), 1);
+    assert!(parsed("a.toml", &file("false", "30 2 * * *")).schedules.is_empty());
+    let wrong = Source::new("a.toml", file("false", "30 2 * *").into()).unwrap();
+    assert!(parse(&wrong).is_err());
+}
+
+#[test]
 fn schedules_are_the_same_in_toml_in_json_and_in_the_stored_form() {
     let toml = parsed("a.toml", SCHEDULED);
     let json = serde_json::json!({

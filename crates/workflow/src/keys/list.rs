@@ -136,6 +136,9 @@ pub(super) const SCHEDULE: &[Key] = &[
     Key::new("every", &[Duration], "the interval").elsewhere(&["interval"]),
     Key::new("at", &[Instant, Text], "the instant of a schedule that occurs once")
         .elsewhere(&["once", "runat", "runonce"]),
+    Key::new("enabled", &[Boolean], "whether the schedule is registered")
+        .default("true")
+        .elsewhere(&["disabled", "paused", "suspend", "active"]),
     Key::new("timezone", &[Text], "the zone whose clock `cron` and `at` read")
         .default("UTC")
         .elsewhere(&["tz", "zone"]),

@@ -49,7 +49,9 @@ pub(super) fn read_all(
                 seen.insert(name.clone(), span);
             }
         }
-        schedules.extend(complete::complete(name, item, table, &scope, findings));
+        let is_disabled = table.is_disabled;
+        let schedule = complete::complete(name, item, table, &scope, findings);
+        schedules.extend(schedule.filter(|_| !is_disabled));
     }
     schedules
 }

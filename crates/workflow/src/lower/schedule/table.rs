@@ -38,6 +38,8 @@ pub(super) struct ScheduleTable<'t, 's> {
     pub(super) end: Option<&'t Node<'s>>,
     pub(super) jitter_ms: WithSpan<i64>,
     pub(super) params: &'t [Entry<'s>],
+    /// The schedule is checked, and not registered.
+    pub(super) is_disabled: bool,
     /// The name is wrong, which was reported.
     pub(super) name_is_wrong: bool,
     /// A value or a key is wrong, which was reported.
@@ -75,6 +77,11 @@ fn take<'t, 's>(part: &'t Entry<'s>, table: &mut ScheduleTable<'t, 's>, findings
             expect::duration_ms(part, ShortestDuration::Zero, findings),
             span,
         ),
+        "enabled" => {
+            let enabled = expect::boolean(part, findings);
+            table.is_disabled = enabled == Some(false);
+            enabled.is_some()
+        }
         "timezone" => keep(&mut table.timezone, text(part, findings), span),
         "overlap" => {
             table.overlap = expect::word(part, &OVERLAPS, findings);
