@@ -114,7 +114,7 @@ fn json_has_the_documented_fields() {
     assert!(started.len() == "2026-11-20T23:05:28.123Z".len() && started.ends_with('Z'), "{started:?}");
 
     let runs = sandbox.run(&["runs", "-o", "json"]).exited(0).json();
-    assert_eq!(keys(&runs[0]), RUN_KEYS[..19]);
+    assert_eq!(keys(&runs[0]), RUN_KEYS[..21]);
     let jobs = sandbox.run(&["jobs", "--run", "1", "-o", "jsonl"]).exited(0).stdout;
     assert_eq!(jobs.lines().count(), 3);
     let stats = sandbox.run(&["stats", "-o", "json"]).exited(0).json();
