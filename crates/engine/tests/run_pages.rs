@@ -189,6 +189,7 @@ fn a_window_of_a_run_has_the_failed_and_running_jobs_first() {
         "INSERT INTO job_attempts (job_id, attempt, outcome, error, started_at, finished_at) VALUES
             (13, 1, 'failed', 'a', 1, 2), (13, 2, 'timed_out', 'b', 3, 4), (20, 1, 'failed', 'c', 1, 2)"
             .to_owned(),
+        "UPDATE jobs SET phase = 1 WHERE id = 15".to_owned(),
     ]);
     let jobs = bench.store.jobs();
     let all = JobWindow { statuses: vec![], name: None, order: JobOrder::Attention, offset: 0, limit: 10 };
@@ -203,6 +204,7 @@ fn a_window_of_a_run_has_the_failed_and_running_jobs_first() {
     assert_eq!(ids(&JobWindow { statuses: vec![JobStatus::Failed], ..all.clone() }), (vec![13, 14], 2));
     let rows = jobs.window(1, &all).unwrap().rows;
     assert_eq!((rows[1].needed_until, rows[3].waits_for), (Some(50), Some(WaitsFor::Approval)));
+    assert_eq!(rows[3].needed_until, Some(70), "a handler is ready when the other jobs are over");
     let attempts = jobs.attempts_of_each(&[13, 14]).unwrap();
     assert_eq!(attempts.len(), 1);
     assert_eq!(attempts[&13].iter().map(|attempt| attempt.finished_at).collect::<Vec<_>>(), [2, 4]);

@@ -71,7 +71,7 @@ pub struct JobOfRun {
     pub started_at: Option<i64>,
     /// When it finished.
     pub finished_at: Option<i64>,
-    /// When the last of the jobs that it needs ended.
+    /// When the last of the jobs that it needs ended; for a handler that needs none, the last job before its phase.
     pub needed_until: Option<i64>,
     /// The job with `for_each` of which it is an item.
     pub group_id: Option<i64>,
@@ -103,8 +103,11 @@ pub(crate) const JOB_OF_RUN: windlass_db::Fragment = windlass_db::Fragment {
     sql: "jobs.id, jobs.name, jobs.kind, jobs.queue, jobs.status, jobs.waits_for, jobs.attempt, jobs.max_attempts,
           jobs.allow_failure, jobs.upstream_failed, jobs.exit_code, substr(jobs.last_error, 1, 500),
           jobs.execute_after, jobs.created_at, jobs.started_at, jobs.finished_at,
-          (SELECT max(needed.finished_at) FROM job_dependencies JOIN jobs AS needed ON needed.id = parent_id
-           WHERE child_id = jobs.id),
+          coalesce((SELECT max(needed.finished_at) FROM job_dependencies JOIN jobs AS needed ON needed.id = parent_id
+                    WHERE child_id = jobs.id),
+                   CASE WHEN jobs.phase > 0
+                        THEN (SELECT max(earlier.finished_at) FROM jobs AS earlier
+                              WHERE earlier.run_id = jobs.run_id AND earlier.phase < jobs.phase) END),
           jobs.group_id",
 };
 /// The conditions of a [`JobWindow`], with parameters 1 to 3. A run is read whole by its index, and not along the ids.
