@@ -61,7 +61,7 @@ fn types_of_parameters_are_carried_over_or_named() {
         "line 3: `minimum` of parameter `rows`",
         "line 3: `max_length` of parameter `rows`",
         "line 7: the type `date` of parameter `day`",
-        "the default `many` of parameter `count` is no value of its type",
+        "line 8: the default `many` of parameter `count` is no value of its type",
         "line 9: the type beside `enum` of parameter `size`",
     ];
     assert_imports(text, &parts, &left_out);

@@ -115,10 +115,10 @@ fn a_trigger_is_shown_where_its_workflow_is_and_doctor_says_why_it_started_nothi
     sandbox.run(&["signal", "push", "--payload", "{\"n\": \"x\"}"]).exited(0);
     eventually("doctor says why", || {
         let doctor = sandbox.run(&["doctor"]).stdout;
-        (doctor.contains("deploy/default") && doctor.contains("started no run for event:1")).then_some(())
+        (doctor.contains("deploy/default") && doctor.contains("started no run for event:2")).then_some(())
     });
     let shown = sandbox.run(&["workflows", "show", "deploy"]).exited(0).stdout;
-    assert!(shown.contains("default: event push") && shown.contains("started no run for event:1"), "{shown}");
+    assert!(shown.contains("default: event push") && shown.contains("started no run for event:2"), "{shown}");
     sandbox.run(&["signal", "push", "--payload", "{\"n\": 4}"]).exited(0);
     eventually("the next event starts a run", || {
         let runs = sandbox.run(&["runs", "-o", "json"]).exited(0).json();

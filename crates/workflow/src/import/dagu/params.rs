@@ -82,6 +82,7 @@ pub(super) fn read(entry: &Entry<'_>, reader: &mut Reader<'_>) -> Vec<Param> {
     for Written { name, value, description, fields } in written(&entry.node, reader.document) {
         let name = name.unwrap_or_else(|| (params.len() + 1).to_string());
         let mut default = value;
+        let span = find(fields, &["default", "value"]).map_or(&entry.key_span, |entry| &entry.key_span);
         let kind = kind_of(&name, fields, reader);
         let required = find(fields, &["required"]).and_then(|entry| scalar(&entry.node, reader.document));
         if default.is_none() && kind == Kind::Text && required.as_deref() == Some("false") {
@@ -91,13 +92,13 @@ pub(super) fn read(entry: &Entry<'_>, reader: &mut Reader<'_>) -> Vec<Param> {
         {
             let what =
                 format!("the default `{text}` of parameter `{name}` is computed; give the value with -p");
-            let comment = reader.notes.leave_out(&entry.key_span, what);
+            let comment = reader.notes.leave_out(span, what);
             reader.top.push(comment);
             default = None;
         }
         if let Some(text) = default.as_ref().filter(|text| kind.default(text).is_none()) {
             let what = format!("the default `{text}` of parameter `{name}` is no value of its type");
-            let comment = reader.notes.leave_out(&entry.key_span, what);
+            let comment = reader.notes.leave_out(span, what);
             reader.top.push(comment);
         }
         if params.iter().all(|param| param.name != name) {
