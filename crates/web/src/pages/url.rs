@@ -7,6 +7,8 @@ const ENCODED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 /// The longest query that a page reads, in bytes.
 pub const QUERY_BYTES_MAX: usize = 16_384;
+/// The longest value of a filter or a window.
+const VALUE_BYTES_MAX: usize = 500;
 
 /// A text as a segment of a path, or as a name or a value of a query. A segment of dots alone would be a step in the path,
 /// so its dots are encoded too.
@@ -25,6 +27,20 @@ pub fn query<'t>(pairs: impl IntoIterator<Item = (&'t str, &'t str)>) -> String 
     let pairs: Vec<String> =
         pairs.into_iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
     if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+}
+
+/// The names and values of a query, without empty values, which forms send for fields that nobody filled in.
+///
+/// # Errors
+/// A sentence if the query or a value is too long, or no text.
+pub(super) fn filled_pairs(query: &str) -> Result<Vec<(String, String)>, String> {
+    let filled: Vec<_> = pairs(query)?.into_iter().filter(|(_name, value)| !value.is_empty()).collect();
+    match filled.iter().find(|(_name, value)| value.len() > VALUE_BYTES_MAX) {
+        Some((name, _value)) => {
+            Err(format!("The value of `{name}` is too long: it may have {VALUE_BYTES_MAX} bytes."))
+        }
+        None => Ok(filled),
+    }
 }
 
 /// The names and values of a query without its question mark.

@@ -2,9 +2,6 @@
 
 use crate::pages::url;
 
-/// The longest text of the address, in bytes.
-const TEXT_BYTES_MAX: usize = 500;
-
 /// A picture of the jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum View {
@@ -120,15 +117,7 @@ impl RunQuery {
     /// A sentence about the first part that is unknown or out of bounds.
     pub fn parse(query: &str) -> Result<RunQuery, String> {
         let mut parsed = RunQuery::default();
-        for (name, value) in url::pairs(query)? {
-            if value.is_empty() {
-                continue;
-            }
-            if value.len() > TEXT_BYTES_MAX {
-                return Err(format!(
-                    "The value of `{name}` is too long: it may have {TEXT_BYTES_MAX} bytes."
-                ));
-            }
+        for (name, value) in url::filled_pairs(query)? {
             parsed.set(&name, value)?;
         }
         Ok(parsed)

@@ -6,9 +6,6 @@ use windlass_engine::{RunSource, RunStatus};
 use super::RUNS_OF_PAGE;
 use crate::pages::url;
 
-/// The longest text of a filter, in bytes.
-const TEXT_BYTES_MAX: usize = 500;
-
 /// What the list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -135,15 +132,7 @@ impl Filter {
     /// A sentence about the first part that is unknown or out of bounds.
     pub fn parse(query: &str) -> Result<Filter, String> {
         let mut filter = Filter::default();
-        for (name, value) in url::pairs(query)? {
-            if value.is_empty() {
-                continue;
-            }
-            if value.len() > TEXT_BYTES_MAX {
-                return Err(format!(
-                    "The value of `{name}` is too long: it may have {TEXT_BYTES_MAX} bytes."
-                ));
-            }
+        for (name, value) in url::filled_pairs(query)? {
             filter.set(&name, value)?;
         }
         Ok(filter)
