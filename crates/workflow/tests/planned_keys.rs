@@ -272,27 +272,27 @@ const INVALID: &[(Change, &str, &str)] = &[
         "gives text, not true or false",
     ),
     (
-        |w| w.jobs[0].condition = expression("jobs.nobody.status == ''"),
+        |w| w.jobs[0].condition = expression("jobs.nobody.status == 'FAILED'"),
         "jobs[0] (`list`).condition",
         "there is no job `nobody`",
     ),
     (
-        |w| w.jobs[0].condition = expression("jobs.publish.status == ''"),
+        |w| w.jobs[0].condition = expression("jobs.publish.status == 'FAILED'"),
         "jobs[0] (`list`).condition",
         "does not need",
     ),
     (
-        |w| w.jobs[0].condition = expression("jobs.list.status == ''"),
+        |w| w.jobs[0].condition = expression("jobs.list.status == 'FAILED'"),
         "jobs[0] (`list`).condition",
         "the job itself",
     ),
     (
-        |w| w.jobs[0].skip_if = expression("jobs.alert.status == ''"),
+        |w| w.jobs[0].skip_if = expression("jobs.alert.status == 'FAILED'"),
         "jobs[0] (`list`).skip_if",
         "not over when the job starts",
     ),
     (
-        |w| w.jobs[0].condition = expression("run.outcome == ''"),
+        |w| w.jobs[0].condition = expression("run.outcome == 'FAILED'"),
         "jobs[0] (`list`).condition",
         "`run.outcome` is not known here",
     ),
