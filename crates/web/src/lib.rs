@@ -7,6 +7,7 @@ mod call;
 mod connections;
 mod door;
 mod health;
+mod live;
 mod options;
 mod page_routes;
 pub mod pages;

@@ -4,6 +4,8 @@
 mod attacks;
 mod changes;
 mod connections;
+mod counted;
+mod live;
 mod pages;
 mod rest;
 mod roles;
