@@ -4,6 +4,7 @@
 mod attacks;
 mod changes;
 mod connections;
+mod hooks;
 mod pages;
 mod rest;
 mod roles;
