@@ -42,7 +42,9 @@ fn scripts_and_rounds_that_can_do_nothing_else_but_fail() {
     let text = "[jobs.a]\nrun = 'echo ${{ github.sha }} ${HOME} {{ x }}'\n[jobs.b]\nrun = 'echo ${HOME}'\n";
     assert_eq!(found(text), ["2: the shell gets `${{` as it is, and can't read it"]);
     let rounds = |keys: &str| {
-        found(&format!("[jobs.a]\nrun = 'x'\n{keys}\nrepeat = {{ until = 'exit_code == 0', every = '1s' }}\n"))
+        found(&format!(
+            "[jobs.a]\nrun = 'x'\n{keys}\nrepeat = {{ until = 'exit_code == 0', every = '1s' }}\n"
+        ))
     };
     assert_eq!(rounds(""), ["4: an exit code other than 0 fails the job before `until` is asked"]);
     assert_eq!(rounds("success_if = 'exit_code in [0, 1]'"), [""; 0]);

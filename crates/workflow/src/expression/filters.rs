@@ -45,7 +45,8 @@ impl Filter {
             match value {
                 CallArg::Pos(_) => values += 1,
                 CallArg::Kwarg(name, _) if !self.named.contains(name) => {
-                    let named = self.named.first().map_or(String::new(), |named| format!("; it takes `{named}`"));
+                    let named =
+                        self.named.first().map_or(String::new(), |named| format!("; it takes `{named}`"));
                     return Some(format!("`{}` takes no `{name}`{named}", self.name));
                 }
                 // `allowed` refuses to unpack.

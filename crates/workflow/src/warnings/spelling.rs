@@ -26,8 +26,9 @@ fn check_script(job: &JobInFile<'_, '_>, findings: &mut Findings) {
     let Value::Text(script) = &entry.node.value else { return };
     if script.contains("${{") {
         findings.push(
-            Finding::new(entry.node.span.clone(), "the shell gets `${{` as it is, and can't read it")
-                .help("write env = { VALUE = \"{{ params.NAME }}\" } in the job, and \"$VALUE\" in the script"),
+            Finding::new(entry.node.span.clone(), "the shell gets `${{` as it is, and can't read it").help(
+                "write env = { VALUE = \"{{ params.NAME }}\" } in the job, and \"$VALUE\" in the script",
+            ),
         );
     }
 }

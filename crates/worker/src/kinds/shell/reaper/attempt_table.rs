@@ -148,7 +148,10 @@ mod tests {
         let (first, second) = (table.add("12-3", 0).unwrap(), table.add(&longest, u64::MAX).unwrap());
         table.add_group(second, Pid::from_raw(i32::MAX).unwrap()).unwrap();
         assert_eq!(words(&table)[0], ["@0", "12-3:12-3", "@0"]);
-        assert_eq!(words(&table)[1], [last.clone(), twice(&longest), twice(&i32::MAX.to_string()), last.clone()]);
+        assert_eq!(
+            words(&table)[1],
+            [last.clone(), twice(&longest), twice(&i32::MAX.to_string()), last.clone()]
+        );
         table.clear_group(second).unwrap();
         assert_eq!(words(&table)[1], [last.clone(), twice(&longest), last]);
         table.clear(second).unwrap();
