@@ -30,6 +30,7 @@ const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/workflows", "view"),
     ("GET", "/api/v1/workflows/{workflow}", "view"),
     ("GET", "/api/v1/workflows/{workflow}/versions", "view"),
+    ("GET", "/approvals", "view"),
     ("GET", "/assets/{name}", "everybody"),
     ("GET", "/find", "view"),
     ("GET", "/healthz", "everybody"),

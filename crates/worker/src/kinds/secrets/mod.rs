@@ -17,6 +17,7 @@ use windlass_system::Clock;
 use windlass_system::shortage::is_shortage;
 use windlass_workflow::model::{Secret, SecretSource};
 use windlass_workflow::secrets::JobSecret;
+use windlass_workflow::template::made_of_secrets;
 
 use crate::handler::{Attempt, Masker, SECRET_MIN_CHARS, Stop, StopCause, failed, failed_for_good};
 use source::{Missing, Worker};
@@ -142,6 +143,12 @@ impl Secrets {
         }
         let new = text.lines().filter(|line| template.lines().all(|known| known != *line));
         self.rendered.borrow_mut().extend(new.map(str::to_owned));
+    }
+
+    /// Notes the values of the expressions of a template that read secrets, because they may be a part of a secret.
+    pub(crate) fn note_parts(&self, template: &str, context: &Json) {
+        let parts = made_of_secrets(template, context);
+        self.rendered.borrow_mut().extend(parts.into_iter().filter(|text| text.len() <= SECRET_MAX_BYTES));
     }
 
     /// Masks the secrets in everything that leaves the attempt from now on.
