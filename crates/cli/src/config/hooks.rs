@@ -7,11 +7,13 @@ use windlass_web::{HOOKS_MAX, Hook, HookForm};
 use windlass_workflow::strict::Table;
 
 use super::secret::{self, ConfiguredSecret};
-use crate::arguments::check_name;
 use crate::error::Failure;
 
 /// How messages are signed, in the configuration.
 const FORMS: [(&str, HookForm); 2] = [("standard", HookForm::Standard), ("github", HookForm::Github)];
+
+/// The longest name of a hook.
+const NAME_MAX_BYTES: usize = 100;
 
 /// A hook before its secrets are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub(super) fn take(table: &mut Table<'_, '_>, folder: &Path) -> Vec<ConfiguredHo
             let former = secret::take(table, "former_secret", folder);
             (event, form, secret, former)
         });
-        if let Err(reason) = check_name(&name) {
+        if let Err(reason) = check_hook_name(&name) {
             entry.refuse_name(format!("`{name}` can't be the name of a hook"), reason);
         }
         if hooks.len() == HOOKS_MAX {
@@ -71,4 +73,13 @@ pub(super) fn take(table: &mut Table<'_, '_>, folder: &Path) -> Vec<ConfiguredHo
         hooks.push(ConfiguredHook { name, event, form, secrets });
     });
     hooks
+}
+
+/// A name that is the same in an address.
+fn check_hook_name(name: &str) -> Result<(), String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    match (1..=NAME_MAX_BYTES).contains(&name.len()) && name.bytes().all(allowed) {
+        true => Ok(()),
+        false => Err(format!("write letters, digits, `-` and `_`, at most {NAME_MAX_BYTES}")),
+    }
 }

@@ -57,17 +57,19 @@ impl ConfiguredSecret {
         parse: impl FnOnce(&str) -> Result<SigningKey, String>,
     ) -> Result<SigningKey, Failure> {
         let folder = Some(self.folder.as_path()).filter(|folder| !folder.as_os_str().is_empty());
-        let found = match &self.source {
-            SecretSource::Env(name) if std::env::var_os(name).is_none() => {
-                Err(format!("this process has no variable `{name}`"))
-            }
-            source => find_own_secret(source, folder),
-        };
+        let missing = self.missing_variable();
+        let found = missing.map_or_else(|| find_own_secret(&self.source, folder), Err);
         found.and_then(|text| parse(&text)).map_err(|reason| {
             Failure::usage(
                 format!("the secret of {owner} can't be used: {reason}"),
                 "docs/guide/webhooks.md says what a secret is; `openssl rand -base64 32` makes what follows whsec_",
             )
         })
+    }
+
+    /// The variable that has the secret, if this process does not have it.
+    fn missing_variable(&self) -> Option<String> {
+        let SecretSource::Env(name) = &self.source else { return None };
+        std::env::var_os(name).is_none().then(|| format!("this process has no variable `{name}`"))
     }
 }

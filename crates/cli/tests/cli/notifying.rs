@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{BAD, Bench};
+use crate::support::{BAD, Bench, GOOD};
 
 #[test]
 fn a_target_is_tried() {
@@ -156,7 +156,8 @@ fn the_keys_of_a_hook_are_checked() {
     }
     // A verb that needs no secret does not look for it.
     bench.write("windlass.toml", "[hooks.a]\nevent = 'push'\nsecret = { file = 'nothing' }\n");
-    bench.windlass(&["notify"]).code(0);
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
     let secrets = "secret = { file = 'good' }\nformer_secret = { command = ['cat', 'good'] }\n";
     bench.write("windlass.toml", &format!("[hooks.a]\nevent = 'push'\n{secrets}"));
     bench.windlass(&["serve", "--check"]).code(0).says(&["hooks        a\n"]);
