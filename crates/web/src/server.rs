@@ -11,6 +11,7 @@ use windlass_engine::Store;
 
 use crate::connections::accept;
 use crate::door::Door;
+use crate::hooks::Hook;
 use crate::live::{Hub, Viewers};
 use crate::options::WebOptions;
 use crate::sentences::Sentences;
@@ -104,6 +105,13 @@ impl WebServer {
     #[cfg(test)]
     pub(crate) fn viewers(&self) -> &Arc<Viewers> {
         self.parts.as_ref().map(|parts| &parts.viewers).expect("it runs")
+    }
+
+    /// Takes messages of other services from now on.
+    pub fn set_hooks(&self, hooks: Vec<Hook>) {
+        if let Some(parts) = &self.parts {
+            parts.door.set_hooks(hooks);
+        }
     }
 
     /// Answers the requests that have come, and ends.

@@ -12,7 +12,7 @@ mod hosts;
 mod security_headers;
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -28,6 +28,7 @@ use windlass_system::Clock;
 use crate::answer::Answer;
 use crate::call::{Call, Query};
 use crate::connections::OwnTask;
+use crate::hooks::{Hook, Hooks};
 use crate::live::Viewers;
 use crate::options::{Proxy, WebOptions};
 use crate::problem::Problem;
@@ -57,6 +58,7 @@ pub(crate) struct Door {
     threads: DatabaseThreads,
     streams: Streams,
     clock: Clock,
+    hooks: Mutex<Hooks>,
 }
 
 /// A caller, and the token of the forms of its session.
@@ -78,7 +80,13 @@ impl Door {
     ) -> Door {
         let hosts = Hosts::new(&options.hosts);
         let streams = Streams { viewers };
-        Door { options, sentences, hosts, failures: Failures::default(), threads, streams, clock }
+        let hooks = Mutex::new(options.hooks.clone().into());
+        Door { options, sentences, hosts, failures: Failures::default(), threads, streams, clock, hooks }
+    }
+
+    /// Takes messages of other services from now on.
+    pub(crate) fn set_hooks(&self, hooks: Vec<Hook>) {
+        *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = hooks.into();
     }
 
     /// Answers a request to a route.
@@ -134,6 +142,7 @@ impl Door {
             base_path: self.options.base_path.clone(),
             definitions: self.options.definitions,
             sentences: self.sentences.clone(),
+            hooks: Arc::clone(&self.hooks.lock().unwrap_or_else(PoisonError::into_inner)),
             form_token,
             is_secure: self.options.proxy == Proxy::Tls,
             cookie: cookie_name(&self.options),
@@ -142,8 +151,10 @@ impl Door {
             check_form_token(&call)?;
         }
         let answered = self.work(route, call).await;
-        let is_failure = answered.as_ref().is_err_and(|problem| problem.status == StatusCode::UNAUTHORIZED);
-        if is_failure && matches!(route.allowed, Allowed::WithSecret { .. }) {
+        // A name that no hook has is a failure too: otherwise names could be tried without end.
+        let is_failure = |status| matches!(status, StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND);
+        let has_failed = answered.as_ref().is_err_and(|problem| is_failure(problem.status));
+        if has_failed && matches!(route.allowed, Allowed::WithSecret { .. }) {
             self.failures.add(address, self.clock.now_ms());
         }
         answered

@@ -1,10 +1,12 @@
 //! Tests of the whole door, on either database. A request goes to the router as it comes from a connection.
 #![allow(clippy::unwrap_used)]
 
+mod approvals;
 mod attacks;
 mod changes;
 mod connections;
 mod counted;
+mod hooks;
 mod live;
 mod pages;
 mod rest;
