@@ -90,15 +90,16 @@ fn pause_after(read_us: i64) -> Duration {
 
 /// What differs. A thing that was not looked at before counts as changed.
 fn changes(before: Option<&Fingerprints>, now: &Fingerprints) -> BTreeSet<Topic> {
-    let lists: [(Topic, fn(&Fingerprints) -> u64); 4] = [
-        (Topic::Runs, |of| of.runs),
-        (Topic::Queues, |of| of.queues),
-        (Topic::Workflows, |of| of.workflows),
-        (Topic::System, |of| of.system),
-    ];
-    let differs = |of: fn(&Fingerprints) -> u64| before.map(of) != Some(of(now));
-    let mut changed: BTreeSet<Topic> =
-        lists.into_iter().filter(|(_topic, of)| differs(*of)).map(|(topic, _of)| topic).collect();
+    let mut changed: BTreeSet<Topic> = [
+        (Topic::Runs, before.map(|before| before.runs), now.runs),
+        (Topic::Queues, before.map(|before| before.queues), now.queues),
+        (Topic::Workflows, before.map(|before| before.workflows), now.workflows),
+        (Topic::System, before.map(|before| before.system), now.system),
+    ]
+    .into_iter()
+    .filter(|(_topic, before, now)| *before != Some(*now))
+    .map(|(topic, _before, _now)| topic)
+    .collect();
     let of_before = |id: &i64| before.and_then(|before| before.of_runs.get(id));
     let runs = now.of_runs.iter().filter(|(id, number)| of_before(id) != Some(*number));
     changed.extend(runs.map(|(id, _number)| Topic::Run(*id)));

@@ -3,8 +3,8 @@
 
 mod hub;
 mod stream;
-mod viewers;
+pub(crate) mod viewers;
 
 pub(crate) use hub::Hub;
 pub(crate) use stream::ROUTES;
-pub(crate) use viewers::{STREAMS_MAX, Viewers};
+pub(crate) use viewers::Viewers;

@@ -214,9 +214,14 @@ impl Stream<'_> {
 
     /// Reads on until a message says that this has changed.
     pub(crate) fn until(&mut self, topic: &str) -> String {
+        self.until_one_of(&[topic])
+    }
+
+    /// The same with one of several.
+    pub(crate) fn until_one_of(&mut self, topics: &[&str]) -> String {
         loop {
-            let message = self.next().unwrap_or_else(|| panic!("the stream ended before {topic}"));
-            if message.contains(&format!("\"{topic}\"")) {
+            let message = self.next().unwrap_or_else(|| panic!("the stream ended before {topics:?}"));
+            if topics.iter().any(|topic| message.contains(&format!("\"{topic}\""))) {
                 return message;
             }
         }
