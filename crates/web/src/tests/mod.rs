@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod attacks;
+mod browser_pages;
 mod changes;
 mod connections;
 mod pages;
