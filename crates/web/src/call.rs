@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use windlass_engine::Store;
 use windlass_engine::store::{Caller, Change};
 
+use crate::hooks::Hooks;
 use crate::options::Definitions;
 use crate::pages::url::encode;
 use crate::problem::Problem;
@@ -32,6 +33,8 @@ pub(crate) struct Call {
     pub(crate) definitions: Definitions,
     /// Texts for people, which the program has that made the server.
     pub(crate) sentences: Sentences,
+    /// What the addresses below `/hooks` take.
+    pub(crate) hooks: Hooks,
     /// The token that forms of this session must send.
     pub(crate) form_token: Option<String>,
     /// The name of the cookie of sessions.
@@ -71,15 +74,21 @@ impl Call {
 
     /// The body as JSON. Unknown fields are refused by the type. An empty body is an empty object.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        let content_type = self.header("content-type").unwrap_or_default();
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
         if self.body.is_empty() {
             return read_json(b"{}");
         }
-        if !essence.eq_ignore_ascii_case("application/json") {
-            return Err(Problem::media_type("application/json"));
-        }
+        self.check_json_type()?;
         read_json(&self.body)
+    }
+
+    /// Refuses a body that does not say that it is JSON.
+    pub(crate) fn check_json_type(&self) -> Result<(), Problem> {
+        let content_type = self.header("content-type").unwrap_or_default();
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        match essence.eq_ignore_ascii_case("application/json") {
+            true => Ok(()),
+            false => Err(Problem::media_type("application/json")),
+        }
     }
 
     /// The fields of a form.

@@ -115,6 +115,11 @@ impl Problem {
         )
     }
 
+    /// A message of another service is not signed as it must be.
+    pub(crate) fn unsigned(detail: impl Into<String>, next_step: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNAUTHORIZED, "unsigned", "A signature is needed", detail, next_step)
+    }
+
     /// The caller's role is too low.
     pub(crate) fn role(has: Role, needs: Role) -> Problem {
         Problem::new(
@@ -150,8 +155,8 @@ impl Problem {
                 StatusCode::TOO_MANY_REQUESTS,
                 "too_many_failures",
                 "Too many failures",
-                "too many tokens from this address were wrong",
-                "wait for the seconds of Retry-After, and use a token that is valid",
+                "too many tokens or signatures from this address were wrong",
+                "wait for the seconds of Retry-After, and use a token or secret that is valid",
             )
         }
     }

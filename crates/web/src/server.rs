@@ -11,6 +11,7 @@ use windlass_engine::Store;
 
 use crate::connections::accept;
 use crate::door::Door;
+use crate::hooks::Hook;
 use crate::options::WebOptions;
 use crate::sentences::Sentences;
 use crate::threads::{DatabaseThreads, ThreadsEnd};
@@ -94,6 +95,13 @@ impl WebServer {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Takes messages of other services from now on.
+    pub fn set_hooks(&self, hooks: Vec<Hook>) {
+        if let Some(parts) = &self.parts {
+            parts.door.set_hooks(hooks);
+        }
     }
 
     /// Answers the requests that have come, and ends.

@@ -20,7 +20,7 @@ fn reader(rights: Rights) -> Reader {
         times,
         rights,
         form_token: "the-form-token".to_owned(),
-        badges: Badges { paused_queues: 1 },
+        badges: Badges { approvals: 2, paused_queues: 1 },
     }
 }
 

@@ -18,7 +18,7 @@ use crate::template::{self, TemplateError};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// A workflow calls itself, directly or through others.
-    #[error("`{}` calls itself: {}", .0.first().map_or("", String::as_str), .0.join(" → "))]
+    #[error("`{}` calls itself: {}; `repeat` executes a job again, `for_each` once for each item", .0.first().map_or("", String::as_str), .0.join(" → "))]
     Recursive(Vec<String>),
     /// The calls are too deep.
     #[error("workflows call each other {} deep, and the limit is {}: {}", .0.len() - 1, limits::CALL_DEPTH, .0.join(" → "))]

@@ -37,6 +37,19 @@ env = { TOKEN = '{{ secrets.TOKEN }}' }\nsecrets = ['PIN']\nrun = 'echo $WINDLAS
     }
 }
 
+#[test]
+fn scripts_and_rounds_that_can_do_nothing_else_but_fail() {
+    let text = "[jobs.a]\nrun = 'echo ${{ github.sha }} ${HOME} {{ x }}'\n[jobs.b]\nrun = 'echo ${HOME}'\n";
+    assert_eq!(found(text), ["2: the shell gets `${{` as it is, and can't read it"]);
+    let rounds = |keys: &str| {
+        found(&format!(
+            "[jobs.a]\nrun = 'x'\n{keys}\nrepeat = {{ until = 'exit_code == 0', every = '1s' }}\n"
+        ))
+    };
+    assert_eq!(rounds(""), ["4: an exit code other than 0 fails the job before `until` is asked"]);
+    assert_eq!(rounds("success_if = 'exit_code in [0, 1]'"), [""; 0]);
+}
+
 /// A file whose job `c` reads the output of `a`, with these keys in the jobs `a`, `b` and `c`.
 fn reader(of_a: &str, of_b: &str, of_c: &str) -> Vec<String> {
     let c = match of_c.contains("needs") {

@@ -14,7 +14,8 @@ const KEY: &str = "-----BEGIN KEY-----\nfirst-line-of-the-key\nab=\n-----END KEY
 
 /// The forms of the secrets in which nothing may show them. Those in base64 are the characters that do not depend on what
 /// stands around them.
-const FORMS: [&str; 11] = [
+const FORMS: [&str; 12] = [
+    "part-of-a-secret",
     TOKEN,
     "t0k%26n",
     "t0k\\u0026n",
@@ -54,11 +55,12 @@ name = "secrets"
 TOKEN = { env = "PROD_TOKEN" }
 KEY = { file = "key" }
 PRINTED = { command = ["./print.sh"] }
+LOGIN = { file = "login.json" }
 UNUSED = {}
 
 [jobs.use]
 secrets = ["TOKEN", "KEY"]
-env = { URL = "https://me:{{ secrets.PRINTED }}@example.org", LOUD = "{{ secrets.TOKEN | upper }}", EXPECTED_TOKEN = "@TOKEN", EXPECTED_KEY = "@KEY" }
+env = { URL = "https://me:{{ secrets.PRINTED }}@example.org", LOUD = "{{ secrets.TOKEN | upper }}", LOGIN = "Basic {{ (secrets.LOGIN | fromjson).user.password }}", EXPECTED_TOKEN = "@TOKEN", EXPECTED_KEY = "@KEY" }
 output = "json"
 stdin = "{{ secrets.TOKEN }}"
 run = '''
@@ -69,6 +71,7 @@ test -z "${PROD_TOKEN+set}${UNUSED+set}${PRINTED+set}"
 cat /proc/[0-9]*/cmdline > command-lines 2> /dev/null || true
 exec 3>&1 1>&2
 echo "plain: $TOKEN"; echo "$KEY"; echo "$URL $LOUD"
+echo "password: ${LOGIN#Basic }"
 printf 'in two '; printf %.9s "$TOKEN"; sleep 0.2; printf '%s\n' "${TOKEN#?????????}"
 for before in '' a ab; do printf %s "$before$TOKEN!" | base64; done
 printf %s "$KEY" | base64 -w 20
@@ -107,7 +110,9 @@ fn a_job_gets_its_secrets_and_nothing_else_shows_them() {
     let json = r#"{"token": "t0k\u0026n \/wi+th\"ümlaut=", "key": "first-line-of-the-key", "n": 7}"#;
     let json = sandbox.write("json", json);
     let print = sandbox.write("print.sh", "#!/bin/sh\nprintf '%s\\n' printed-by-a-program\n");
-    for (path, mode) in [(&key, 0o600), (&print, 0o700)] {
+    let login = r#"{"user": {"name": "me", "password": "part-of-a-secret"}}"#;
+    let login = sandbox.write("login.json", login);
+    for (path, mode) in [(&key, 0o600), (&login, 0o600), (&print, 0o700)] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode can be changed");
     }
     let ran = run(&sandbox, &["run", &file]).exited(1);
@@ -122,7 +127,7 @@ fn a_job_gets_its_secrets_and_nothing_else_shows_them() {
     assert_eq!(output(&sandbox, "without"), "none none none");
     let lines = sandbox.tables().log(jobs["use"].id);
     let lines: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-    for line in ["plain: ***", "in two ***", "done", "*** ***", "\"***\""] {
+    for line in ["plain: ***", "in two ***", "done", "password: ***", "*** ***", "\"***\""] {
         assert!(lines.contains(&line), "{line} is not in {lines:#?}");
     }
 
@@ -141,7 +146,7 @@ fn a_job_gets_its_secrets_and_nothing_else_shows_them() {
         shown.extend([outcome.stdout, outcome.stderr]);
     }
     for file in files(sandbox.root()) {
-        if ![&key, &print, &forms, &json].contains(&&file.to_string_lossy().into_owned()) {
+        if ![&key, &login, &print, &forms, &json].contains(&&file.to_string_lossy().into_owned()) {
             let bytes = fs::read(&file).unwrap_or_default();
             shown.push(String::from_utf8_lossy(&bytes).into_owned());
         }

@@ -7,7 +7,7 @@ use windlass_engine::store::{
 use windlass_engine::{JobStatus, RunStatus, Store};
 
 /// Rows as of a database that was used for long: finished runs and jobs, and a few that are not.
-pub const FILL: [&str; 8] = [
+pub const FILL: [&str; 9] = [
     "INSERT INTO runs (workflow, status, params, run_key, created_at, started_at, finished_at)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 60000)
      SELECT CASE n % 1000 WHEN 7 THEN 'rare' ELSE 'often' END,
@@ -28,6 +28,9 @@ pub const FILL: [&str; 8] = [
      (60001, 'c', 'noop', 'PENDING', NULL, NULL, 0, 0, NULL), (60001, 'd', 'noop', 'BLOCKED', NULL, NULL, 0, 0, NULL),
      (NULL, NULL, 'noop', 'RUNNING', 1, NULL, 0, 0, NULL), (NULL, NULL, 'noop', 'SCHEDULED', NULL, NULL, 0, 0, NULL),
      (NULL, NULL, 'noop', 'WAITING', NULL, 'key', 0, 0, 'slot')",
+    "INSERT INTO jobs (id, run_id, name, kind, status, execute_after, updated_at, waits_for)
+     WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 500)
+     SELECT 3000000 + n, 50000 + n, 'release', 'approval', 'WAITING', n, n, 'approval' FROM numbers",
     "INSERT INTO job_logs (job_id, attempt, line, at, stream, text)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
      SELECT (n / 10 + 1) * 20, 1, n % 10, n, 'stdout', 'text' FROM numbers",
@@ -118,6 +121,9 @@ fn read_for_pages(store: &Store) {
     store.runs().usual_durations(&["often", "rare", "none"]).unwrap();
     store.runs().last_successful_before("often", 30_000).unwrap();
     store.jobs().attempts_of_each(&[100, 120]).unwrap();
+    assert_eq!(store.jobs().open_approvals(0, 2).unwrap().len(), 2);
+    store.jobs().open_approval(3_000_500).unwrap();
+    store.jobs().count_open_approvals().unwrap();
     for order in [JobOrder::Definition, JobOrder::Attention] {
         let window = JobWindow { statuses: vec![], name: None, order, offset: 0, limit: 100 };
         assert_eq!(store.jobs().window(500, &window).unwrap().rows.len(), 2);

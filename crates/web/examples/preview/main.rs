@@ -24,7 +24,7 @@ fn main() {
         times,
         rights: Rights::Admin,
         form_token: "token".to_owned(),
-        badges: Badges { paused_queues: 1 },
+        badges: Badges { approvals: 2, paused_queues: 1 },
     };
     for asset in [&assets().style, &assets().script, &assets().icon] {
         std::fs::write(folder.join("assets").join(&asset.name), asset.bytes).unwrap();

@@ -239,6 +239,7 @@ pub(crate) fn data(now_ms: i64, view: View, panel: Panel) -> RunData {
             definition: Some("{\n  \"run\": \"python3 load.py\"\n}".to_owned()),
             artifacts: vec![],
             needs: vec!["join".to_owned()],
+            approval: None,
         }),
         attempts,
     }

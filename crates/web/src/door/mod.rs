@@ -12,7 +12,7 @@ mod hosts;
 mod security_headers;
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -28,6 +28,7 @@ use windlass_system::Clock;
 
 use crate::answer::Answer;
 use crate::call::{Call, Query};
+use crate::hooks::{Hook, Hooks};
 use crate::options::{Proxy, WebOptions};
 use crate::problem::Problem;
 use crate::route::{self, Allowed, Client, Method, QueryRule, Route, Work};
@@ -55,6 +56,7 @@ pub(crate) struct Door {
     failures: Failures,
     threads: DatabaseThreads,
     clock: Clock,
+    hooks: Mutex<Hooks>,
 }
 
 /// A caller, and the token of the forms of its session.
@@ -72,7 +74,13 @@ impl Door {
         clock: Clock,
     ) -> Door {
         let hosts = Hosts::new(&options.hosts);
-        Door { options, sentences, hosts, failures: Failures::default(), threads, clock }
+        let hooks = Mutex::new(options.hooks.clone().into());
+        Door { options, sentences, hosts, failures: Failures::default(), threads, clock, hooks }
+    }
+
+    /// Takes messages of other services from now on.
+    pub(crate) fn set_hooks(&self, hooks: Vec<Hook>) {
+        *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = hooks.into();
     }
 
     /// Answers a request to a route.
@@ -126,6 +134,7 @@ impl Door {
             base_path: self.options.base_path.clone(),
             definitions: self.options.definitions,
             sentences: self.sentences.clone(),
+            hooks: Arc::clone(&self.hooks.lock().unwrap_or_else(PoisonError::into_inner)),
             form_token,
             is_secure: self.options.proxy == Proxy::Tls,
             cookie: cookie_name(&self.options),
@@ -134,8 +143,10 @@ impl Door {
             check_form_token(&call)?;
         }
         let answered = self.work(route, call).await;
-        let is_failure = answered.as_ref().is_err_and(|problem| problem.status == StatusCode::UNAUTHORIZED);
-        if is_failure && matches!(route.allowed, Allowed::WithSecret { .. }) {
+        // A name that no hook has is a failure too: otherwise names could be tried without end.
+        let is_failure = |status| matches!(status, StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND);
+        let has_failed = answered.as_ref().is_err_and(|problem| is_failure(problem.status));
+        if has_failed && matches!(route.allowed, Allowed::WithSecret { .. }) {
             self.failures.add(address, self.clock.now_ms());
         }
         answered

@@ -1,7 +1,7 @@
 //! The forms of the pages. Each changes something and sends the browser to a page that shows it.
 
 use serde_json::{Map, Value};
-use windlass_engine::store::{DefinitionVerb, NewRun, QueueLimits, RetrySelection, Setting, Verdict};
+use windlass_engine::store::{DefinitionVerb, NewRun, QueueLimits, RetrySelection, Setting};
 use windlass_engine::{Error, Store};
 use windlass_workflow::Workflow;
 use windlass_workflow::params::{self, Param, ParamError, Supplied};
@@ -10,7 +10,8 @@ use super::{html, reader, wrong_address};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::pages::batch::{self, Batch};
-use crate::pages::start::{self, Start, VALUE_BYTES_MAX};
+use crate::pages::fields::{VALUE_BYTES_MAX, supplied};
+use crate::pages::start::{self, Start};
 use crate::pages::times::Times;
 use crate::pages::url;
 use crate::problem::Problem;
@@ -23,7 +24,7 @@ fn cookie(call: &Call, name: &str, value: &str) -> String {
     format!("{name}={value}; Path={path}; Max-Age={CHOICE_S}; SameSite=Lax")
 }
 
-fn to(call: &Call, path: &str) -> Answer {
+pub(super) fn to(call: &Call, path: &str) -> Answer {
     Answer::see_other(format!("{}{path}", call.base_path))
 }
 
@@ -124,8 +125,8 @@ pub(super) fn again(store: &Store, call: &Call) -> Result<Answer, Problem> {
 }
 
 /// The values of params that a form sent.
-fn sent(call: &Call) -> Result<Vec<(String, String)>, Problem> {
-    let sent = start::supplied(&call.form()?.pairs);
+pub(super) fn sent(call: &Call) -> Result<Vec<(String, String)>, Problem> {
+    let sent = supplied(&call.form()?.pairs);
     match sent.iter().find(|(_, value)| value.len() > VALUE_BYTES_MAX) {
         Some((name, _)) => {
             Err(wrong_address(format!("The value of `{name}` is longer than {VALUE_BYTES_MAX} bytes.")))
@@ -134,9 +135,23 @@ fn sent(call: &Call) -> Result<Vec<(String, String)>, Problem> {
     }
 }
 
-fn bound(params: &[Param], sent: &[(String, String)]) -> Result<Map<String, Value>, Vec<ParamError>> {
+pub(super) fn bound(
+    params: &[Param],
+    sent: &[(String, String)],
+) -> Result<Map<String, Value>, Vec<ParamError>> {
     let given = sent.iter().map(|(name, value)| (name.clone(), Supplied::Text(value.clone())));
     params::bind(params, given.collect())
+}
+
+/// What is wrong, each with the name of its field.
+pub(super) fn by_field(errors: &[ParamError]) -> Vec<(Option<String>, String)> {
+    let name = |error: &ParamError| match error {
+        ParamError::Missing { name, .. }
+        | ParamError::Invalid { name, .. }
+        | ParamError::Repeated { name } => Some(name.clone()),
+        ParamError::Unknown { .. } => None,
+    };
+    errors.iter().map(|error| (name(error), error.to_string())).collect()
 }
 
 /// The form as it was sent, with what is wrong.
@@ -149,47 +164,9 @@ fn form_again(
     errors: &[ParamError],
 ) -> Result<Answer, Problem> {
     let values = sent.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
-    let errors: Vec<(Option<String>, String)> = errors
-        .iter()
-        .map(|error| {
-            let name = match error {
-                ParamError::Missing { name, .. }
-                | ParamError::Invalid { name, .. }
-                | ParamError::Repeated { name } => Some(name.clone()),
-                ParamError::Unknown { .. } => None,
-            };
-            (name, error.to_string())
-        })
-        .collect();
+    let errors = by_field(errors);
     let answer = html(start::page(start, params, &values, &errors, &reader(store, call)?))?;
     Ok(answer.with_status(axum::http::StatusCode::BAD_REQUEST).never_cached())
-}
-
-/// A person approves or rejects.
-pub(super) fn decide(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    let job = store.jobs().get(call.id("job_id")?)?;
-    let form = call.form()?;
-    let comment = form.text("comment").unwrap_or_default().trim();
-    let verdict = match form.text("verdict") {
-        Some("approve") => {
-            let declared = store.jobs().approval(job.id)?.map(|approval| approval.fields).unwrap_or_default();
-            let fields = bound(&declared, &start::supplied(&form.pairs)).map_err(|errors| {
-                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                Problem::invalid(errors.join("; "), "call `windlass approve`, which takes the fields")
-            })?;
-            Verdict::Approve { by: call.caller_name(), fields }
-        }
-        Some("reject") if !comment.is_empty() => {
-            Verdict::Reject { by: call.caller_name(), reason: comment.to_owned() }
-        }
-        Some("reject") => return Err(wrong_address("A rejection needs a comment that says why.".to_owned())),
-        Some(_) | None => return Err(wrong_address("The verdict is missing.".to_owned())),
-    };
-    call.recorded(store, format!("job {}", job.id)).jobs().decide_approval(job.id, verdict)?;
-    Ok(match job.run_id {
-        Some(run_id) => to(call, &format!("/runs/{run_id}?job={}", job.id)),
-        None => to(call, "/runs"),
-    })
 }
 
 pub(super) fn pause_queue(store: &Store, call: &Call) -> Result<Answer, Problem> {

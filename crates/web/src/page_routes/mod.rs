@@ -1,5 +1,6 @@
 //! The routes of the pages. Each reads what its page shows, and hands it to a function of [`crate::pages`].
 
+mod approvals;
 mod forms;
 
 use windlass_engine::Store;
@@ -28,6 +29,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::page("/runs/{run_id}", Role::View, one),
     Route::page("/runs/{run_id}/again", Role::Run, again),
     Route::page("/runs/{run_id}/retry-from", Role::Run, retry_from),
+    Route::page("/approvals", Role::View, approvals::list),
     Route::page("/jobs/{job_id}/log.txt", Role::View, log_text),
     Route::page("/workflows", Role::View, all_workflows),
     Route::page("/workflows/{workflow}", Role::View, one_workflow),
@@ -44,7 +46,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::form("/runs/{run_id}/retry-from", Role::Run, forms::retry_from),
     Route::form("/runs/{run_id}/again", Role::Run, forms::again),
     Route::form("/workflows/{workflow}/start", Role::Run, forms::start),
-    Route::form("/jobs/{job_id}/approve", Role::Run, forms::decide),
+    Route::form("/jobs/{job_id}/approve", Role::Run, approvals::decide),
     Route::form("/queues/{queue}/pause", Role::Edit, forms::pause_queue),
     Route::form("/queues/{queue}/resume", Role::Edit, forms::resume_queue),
     Route::form("/queues/{queue}/limit", Role::Edit, forms::limit_queue),
@@ -64,7 +66,10 @@ fn reader(store: &Store, call: &Call) -> Result<Reader, Problem> {
         times: Times { zone: Times::zone(&zone), now_ms: store.clock().now_ms() },
         rights,
         form_token: call.form_token.clone().unwrap_or_default(),
-        badges: Badges { paused_queues: store.queues().paused()?.len() },
+        badges: Badges {
+            approvals: store.jobs().count_open_approvals()?.number,
+            paused_queues: store.queues().paused()?.len(),
+        },
     })
 }
 

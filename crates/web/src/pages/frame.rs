@@ -10,6 +10,8 @@ pub enum Section {
     Runs,
     /// The workflows.
     Workflows,
+    /// What waits for a person.
+    Approvals,
     /// The queues.
     Queues,
     /// The state of the system.
@@ -49,8 +51,34 @@ pub struct Reader {
 /// Numbers beside the names of the main parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Badges {
+    /// Approvals that wait for a person.
+    pub approvals: i64,
     /// Queues that are paused.
     pub paused_queues: usize,
+}
+
+/// A main part of the site, as the bar shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The section.
+    pub section: Section,
+    /// The path of its first page.
+    pub path: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The id of its symbol.
+    pub symbol: &'static str,
+    /// A number beside its name.
+    pub badge: Option<PartBadge>,
+}
+
+/// A number, and what is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartBadge {
+    /// The number.
+    pub number: i64,
+    /// What is counted, as one word.
+    pub meaning: &'static str,
 }
 
 /// Everything around the content of a page.
@@ -96,14 +124,21 @@ impl Frame {
         }
     }
 
-    /// The main parts: the section, its path, its name, the id of its symbol, and its number.
+    /// The main parts.
     #[must_use]
-    pub fn parts(&self) -> [(Section, &'static str, &'static str, &'static str, usize); 4] {
+    pub fn parts(&self) -> [Part; 5] {
+        let part = |section, path, name, symbol| Part { section, path, name, symbol, badge: None };
+        let badge = |number, meaning| (number > 0).then_some(PartBadge { number, meaning });
+        let paused = i64::try_from(self.badges.paused_queues).unwrap_or(i64::MAX);
         [
-            (Section::Runs, "/runs", "Runs", "n-runs", 0),
-            (Section::Workflows, "/workflows", "Workflows", "n-workflows", 0),
-            (Section::Queues, "/queues", "Queues", "n-queues", self.badges.paused_queues),
-            (Section::System, "/system", "System", "n-system", 0),
+            part(Section::Runs, "/runs", "Runs", "n-runs"),
+            part(Section::Workflows, "/workflows", "Workflows", "n-workflows"),
+            Part {
+                badge: badge(self.badges.approvals, "waiting"),
+                ..part(Section::Approvals, "/approvals", "Approvals", "n-approvals")
+            },
+            Part { badge: badge(paused, "paused"), ..part(Section::Queues, "/queues", "Queues", "n-queues") },
+            part(Section::System, "/system", "System", "n-system"),
         ]
     }
 

@@ -2,10 +2,12 @@
 //!
 //! Nothing here knows the server or reads the database but the files named `read.rs`.
 
+pub mod approvals;
 pub mod assets;
 pub mod batch;
 pub mod choose;
 pub mod escape;
+pub mod fields;
 pub mod frame;
 pub mod look;
 pub mod queues;

@@ -2,14 +2,12 @@
 
 use askama::Template;
 use serde_json::{Map, Value as Json};
-use windlass_workflow::params::{Param, ParamKind};
+use windlass_workflow::params::Param;
 
+use super::fields::{Field, FieldErrors, FieldSort, fields};
 use super::frame::{Frame, Reader, Section};
 use super::runs::value_as_text;
 use super::url;
-
-/// The longest value of a field, in bytes.
-pub const VALUE_BYTES_MAX: usize = 100_000;
 
 /// What the form is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,25 +24,6 @@ pub enum Start {
 }
 
 /// A field of the form.
-struct Field {
-    name: String,
-    label: String,
-    about: String,
-    sort: FieldSort,
-    value: String,
-    choices: Vec<(String, bool)>,
-    is_required: bool,
-    error: Option<String>,
-}
-
-enum FieldSort {
-    Line,
-    Number,
-    Date,
-    Text,
-    Choice,
-}
-
 #[derive(Template)]
 #[template(path = "start.html")]
 struct StartPage {
@@ -68,7 +47,7 @@ pub fn page(
     start: &Start,
     params: &[Param],
     values: &Map<String, Json>,
-    errors: &[(Option<String>, String)],
+    errors: &FieldErrors,
     reader: &Reader,
 ) -> askama::Result<String> {
     let (workflow, run_id) = match start {
@@ -86,64 +65,13 @@ pub fn page(
         },
         workflow_href,
         run_id,
-        fields: params.iter().map(|param| field(param, values, errors)).collect(),
+        fields: fields("", params, values, errors),
         error: errors.iter().find(|(name, _)| name.is_none()).map(|(_, error)| error.clone()),
         command: command(workflow, run_id, params, values),
         curl: curl(workflow, params, values),
         workflow: workflow.clone(),
     }
     .render()
-}
-
-/// The values that a form sent, by param. An empty field is no value, but for texts that have a default.
-#[must_use]
-pub fn supplied(pairs: &[(String, String)]) -> Vec<(String, String)> {
-    let fields = pairs.iter().filter_map(|(name, value)| Some((name.strip_prefix("param.")?, value)));
-    fields
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (name.to_owned(), value.replace("\r\n", "\n")))
-        .collect()
-}
-
-fn field(param: &Param, values: &Map<String, Json>, errors: &[(Option<String>, String)]) -> Field {
-    let given = values.get(&param.name).filter(|value| !value.is_null());
-    let value = given.or(param.default.as_ref()).map_or_else(String::new, value_as_text);
-    let choices: Vec<String> = match param.kind {
-        ParamKind::Boolean => vec!["true".to_owned(), "false".to_owned()],
-        ParamKind::Choice => param.choices.clone(),
-        ParamKind::String
-        | ParamKind::Integer
-        | ParamKind::Number
-        | ParamKind::Date
-        | ParamKind::Datetime
-        | ParamKind::Duration
-        | ParamKind::List => Vec::new(),
-    };
-    let (sort, example) = match param.kind {
-        ParamKind::Boolean | ParamKind::Choice => (FieldSort::Choice, ""),
-        ParamKind::Integer => (FieldSort::Number, "a whole number"),
-        ParamKind::Number => (FieldSort::Line, "a number"),
-        ParamKind::Date => (FieldSort::Date, ""),
-        ParamKind::Datetime => (FieldSort::Line, "as 2026-11-21T06:00:00+01:00"),
-        ParamKind::Duration => (FieldSort::Line, "as 1h 30m"),
-        ParamKind::List => (FieldSort::Text, "a list in JSON"),
-        ParamKind::String if value.contains('\n') => (FieldSort::Text, ""),
-        ParamKind::String => (FieldSort::Line, ""),
-    };
-    let about = [param.description.clone().unwrap_or_default(), example.to_owned()];
-    Field {
-        name: format!("param.{}", param.name),
-        label: param.name.clone(),
-        about: about.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; "),
-        sort,
-        choices: choices.into_iter().map(|choice| (choice.clone(), choice == value)).collect(),
-        value,
-        is_required: param.required,
-        error: errors
-            .iter()
-            .find(|(name, _)| name.as_ref() == Some(&param.name))
-            .map(|(_, error)| error.clone()),
-    }
 }
 
 /// The same run from the command line.
@@ -197,17 +125,5 @@ mod tests {
     fn words_of_a_shell_are_quoted() {
         let words = ["a-b", "day=2026-11-21", "", "a b", "it's", "$(rm)"].map(quoted);
         assert_eq!(words, ["a-b", "day=2026-11-21", "''", "'a b'", r"'it'\''s'", "'$(rm)'"]);
-    }
-
-    #[test]
-    fn only_fields_of_params_are_values() {
-        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let pairs = [
-            pair("form_token", "x"),
-            pair("param.day", "monday"),
-            pair("param.none", ""),
-            pair("param.text", "a\r\nb"),
-        ];
-        assert_eq!(supplied(&pairs), [pair("day", "monday"), pair("text", "a\nb")]);
     }
 }

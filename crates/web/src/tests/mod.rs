@@ -1,10 +1,12 @@
 //! Tests of the whole door, on either database. A request goes to the router as it comes from a connection.
 #![allow(clippy::unwrap_used)]
 
+mod approvals;
 mod attacks;
 mod browser_pages;
 mod changes;
 mod connections;
+mod hooks;
 mod pages;
 mod rest;
 mod roles;

@@ -5,7 +5,7 @@ use windlass_engine::{JobStatus, RunStatus};
 
 use super::site::{Site, workflow};
 
-fn form(site: &Site, cookie: &str, path: &str, fields: &str) -> super::site::Reply {
+pub(super) fn form(site: &Site, cookie: &str, path: &str, fields: &str) -> super::site::Reply {
     let token = site.form_token(cookie);
     site.post(path)
         .header("cookie", cookie)
@@ -14,14 +14,14 @@ fn form(site: &Site, cookie: &str, path: &str, fields: &str) -> super::site::Rep
         .send()
 }
 
-fn page(site: &Site, cookie: &str, path: &str) -> String {
+pub(super) fn page(site: &Site, cookie: &str, path: &str) -> String {
     let reply = site.get(path).header("cookie", cookie).send();
     reply.is(200);
     assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
     reply.body
 }
 
-fn register(site: &Site, text: &str) {
+pub(super) fn register(site: &Site, text: &str) {
     let new = NewRegistration { workflow: workflow("daily", text), file: None, dir: None };
     site.store.registrations().apply(new).unwrap();
 }

@@ -109,6 +109,7 @@ impl SecretValues<'_> {
         let text = template::render(source, &context)
             .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))?;
         self.secrets.note_rendered(source, &text);
+        self.secrets.note_parts(source, &context);
         Ok(text)
     }
 
@@ -118,12 +119,14 @@ impl SecretValues<'_> {
         let value = template::render_json(source, &context)
             .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))?;
         self.secrets.note_rendered(source, value.as_str().unwrap_or_default());
+        self.secrets.note_parts(source, &context);
         Ok(value)
     }
 
     /// As [`TemplateValues::render_stdin`].
     pub(super) fn render_stdin(&self, source: &str) -> Result<String, Outcome> {
         let Some(context) = self.context_of(source)? else { return self.values.render_stdin(source) };
+        self.secrets.note_parts(source, &context);
         template::render_up_to(source, &context, limits::STDIN_BYTES)
             .map_err(|error| failed_for_good(format!("`stdin`: {error}")))
     }

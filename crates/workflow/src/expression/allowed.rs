@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use minijinja::machinery::ast::{BinOpKind, CallArg, Expr};
+use minijinja::machinery::ast::{self, BinOpKind, CallArg, Expr};
 use minijinja::machinery::{Span, parse_expr};
 
 use super::fault::Fault;
 use super::filters::{FILTERS, TESTS};
+use super::hints;
 use super::lookup::{IfAbsent, Lookup, Segment};
 use crate::limits;
 
@@ -18,8 +19,9 @@ pub(crate) fn lookups(expression: &str) -> Result<Vec<Lookup>, Fault> {
     check_nesting(expression)?;
     let parsed = parse_expr(expression).map_err(|error| {
         let reason = error.detail().unwrap_or("it cannot be read").to_owned();
-        let range = error.range().unwrap_or(0..expression.len());
-        Fault::new(clip(range, expression), format!("not an expression: {reason}"))
+        let range = clip(error.range().unwrap_or(0..expression.len()), expression);
+        let help = hints::instead_of_operator(expression, range.start);
+        Fault { help, ..Fault::new(range, format!("not an expression: {reason}")) }
     })?;
     let mut collector = LookupCollector { expression, lookups: Vec::new(), if_absent: IfAbsent::Fail };
     collector.visit(&parsed)?;
@@ -116,7 +118,7 @@ impl LookupCollector<'_> {
                 choice.false_expr.iter().try_for_each(|part| self.visit_conditional(part))
             }
             Expr::Filter(filter) => {
-                self.check_known(filter.name, &FILTERS, "filter", filter.span())?;
+                self.check_filter(filter, filter.span())?;
                 filter.expr.iter().try_for_each(|part| match filter.name {
                     "default" => self.visit_conditional(part),
                     _ => self.visit(part),
@@ -131,7 +133,7 @@ impl LookupCollector<'_> {
             Expr::List(list) => list.items.iter().try_for_each(|item| self.visit(item)),
             Expr::Call(call) => Err(self
                 .refuse(call.span(), "expressions have no functions")
-                .help(format!("use a filter, as in `x | upper`; the filters are {}", FILTERS.join(", ")))),
+                .help(hints::instead_of_function(&call.expr))),
             Expr::Tuple(_) | Expr::Map(_) => {
                 Err(self.refuse(expression.span(), format!("a {} is not allowed", expression.description())))
             }
@@ -223,6 +225,15 @@ impl LookupCollector<'_> {
         }
     }
 
+    /// Checks that a filter exists, and what stands in its brackets.
+    fn check_filter(&self, written: &ast::Filter<'_>, span: Span) -> Result<(), Fault> {
+        let names: Vec<&str> = FILTERS.iter().map(|filter| filter.name).collect();
+        self.check_known(written.name, &names, "filter", span)?;
+        let filter = FILTERS.iter().find(|filter| filter.name == written.name);
+        let complaint = filter.and_then(|filter| filter.complaint(&written.args));
+        complaint.map_or(Ok(()), |message| Err(self.refuse(span, message)))
+    }
+
     fn check_known(&self, name: &str, known: &[&str], noun: &str, span: Span) -> Result<(), Fault> {
         if known.contains(&name) {
             return Ok(());
@@ -312,6 +323,11 @@ mod tests {
             ("a | center(1000000000)", "no filter"),
             ("a | batch(10)", "no filter"),
             ("a | join(*b)", "unpacking"),
+            ("a | date('%Y', day=1)", "`date` takes no `day`; it takes `days`"),
+            ("a | upper(3)", "`upper` takes no value in brackets, and here are 1"),
+            ("a | replace('b')", "`replace` takes 2 values in brackets, and here are 1"),
+            ("a | default", "`default` takes one value in brackets, and here are 0"),
+            ("a | split(',', 2)", "`split` takes at most 1 value in brackets, and here are 2"),
             ("a is divisibleby 3", "no test"),
             ("", "empty"),
             ("a b", "not an expression"),
@@ -320,6 +336,27 @@ mod tests {
         for (expression, reason) in cases {
             let message = lookups(expression).expect_err(expression).message;
             assert!(message.contains(reason), "{expression}: {message}");
+        }
+    }
+
+    #[test]
+    fn operators_and_functions_of_other_languages_lead_to_ours() {
+        let cases = [
+            ("a == 1 && b == 2", "write `and` instead of `&&`"),
+            ("a || b", "write `or` instead of `||`"),
+            ("!a", "write `not` instead of `!`"),
+            ("a = 1", "write `==` instead of `=`"),
+            ("a === 1", "write `==` instead of `===`"),
+            ("always()", "when = \"all_finished\""),
+            ("a.split(',')", "write it as a filter: `x | split`"),
+            ("fromJSON(a)", "write it as a filter: `x | fromjson`"),
+            ("contains(a, 'b')", "write `'part' in x`"),
+            ("now()", "`run.created_at`"),
+            ("strange()", "the filters are date, default"),
+        ];
+        for (expression, help) in cases {
+            let found = lookups(expression).expect_err(expression).help.expect(expression);
+            assert!(found.contains(help), "{expression}: {found}");
         }
     }
 

@@ -120,6 +120,7 @@ impl Types<'_> {
                 Ok(match filter.name {
                     "date" | "join" | "lower" | "replace" | "tojson" | "trim" | "upper" => Type::Text,
                     "length" => Type::Number,
+                    "range" | "split" => Type::List,
                     "default" => match filter.args.first() {
                         Some(CallArg::Pos(instead)) if self.of(instead)? == input => input,
                         Some(_) | None => Type::Unknown,

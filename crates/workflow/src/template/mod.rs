@@ -15,7 +15,7 @@ mod texts;
 mod variables;
 
 pub(crate) use check::{Read, check, span_within};
-pub use render::{TemplateError, render, render_json, render_up_to};
+pub use render::{TemplateError, made_of_secrets, render, render_json, render_up_to};
 pub(crate) use split::expressions;
 pub use split::secrets_read;
 pub(crate) use texts::Templates;

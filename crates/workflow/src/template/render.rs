@@ -3,7 +3,7 @@
 use minijinja::value::{Serde, Value};
 use minijinja::{Error, ErrorKind};
 
-use super::split::{Piece, split};
+use super::split::{Piece, expressions, reads_secrets, split};
 use crate::expression::{Lookup, environment, explain, lookups, shorten, to_text};
 use crate::limits;
 
@@ -82,6 +82,37 @@ pub fn render_json(source: &str, context: &serde_json::Value) -> Result<serde_js
     let value = value_of(expression, &Value::from(Serde(context)), context)
         .and_then(|value| serde_json::to_value(&value).map_err(|_| "the value is no JSON".to_owned()));
     value.map_err(|message| TemplateError { expression: Some(shorten(expression)), message })
+}
+
+/// The most texts in one value that [`made_of_secrets`] lists.
+const TEXTS_OF_SECRETS: usize = 1_000;
+
+/// The texts and numbers in the values of those expressions of a text that read secrets: of `{{ (secrets.LOGIN |
+/// fromjson).password }}` the password. An expression without a value gives none.
+#[must_use]
+pub fn made_of_secrets(source: &str, context: &serde_json::Value) -> Vec<String> {
+    let values = Value::from(Serde(context));
+    let mut texts = Vec::new();
+    for (expression, _range) in expressions(source) {
+        if !reads_secrets(expression) {
+            continue;
+        }
+        let value = value_of(expression, &values, context).ok();
+        let mut waiting: Vec<serde_json::Value> =
+            value.and_then(|value| serde_json::to_value(&value).ok()).into_iter().collect();
+        while let Some(value) = waiting.pop().filter(|_| texts.len() < TEXTS_OF_SECRETS) {
+            match value {
+                serde_json::Value::Null | serde_json::Value::Bool(_) => (),
+                serde_json::Value::Number(number) => texts.push(number.to_string()),
+                serde_json::Value::String(text) => texts.push(text),
+                serde_json::Value::Array(items) => waiting.extend(items),
+                serde_json::Value::Object(fields) => {
+                    waiting.extend(fields.into_iter().map(|(_, value)| value))
+                }
+            }
+        }
+    }
+    texts
 }
 
 fn evaluate(expression: &str, values: &Value, context: &serde_json::Value) -> Result<String, String> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::expression::{Fault, Segment, lookups};
+use crate::expression::{Fault, Lookup, Segment, lookups};
 use crate::limits;
 
 /// A piece of a text.
@@ -53,6 +53,13 @@ pub(crate) fn expressions(text: &str) -> Vec<(&str, Range<usize>)> {
         Piece::Literal(_) => None,
     };
     pieces.filter_map(expression).collect()
+}
+
+/// Whether an expression reads a secret.
+pub(super) fn reads_secrets(expression: &str) -> bool {
+    let is_secret =
+        |lookup: &Lookup| matches!(lookup.path.first(), Some(Segment::Name(root)) if root == "secrets");
+    lookups(expression).unwrap_or_default().iter().any(is_secret)
 }
 
 /// The names of the secrets that the templates in a text read. A text that is no valid template reads none.

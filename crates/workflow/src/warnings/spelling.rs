@@ -11,11 +11,37 @@ pub(super) fn check(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
     for job in &file.jobs {
         if let Action::Shell(shell) = &job.job.action {
             match &shell.program {
-                Program::Script { .. } => {}
+                Program::Script { .. } => check_script(job, findings),
                 Program::Command(_) => check_command(job, findings),
             }
         }
+        check_until(job, findings);
         check_timeouts(file, job, findings);
+    }
+}
+
+/// Warns of an expression of GitHub Actions, which the shell gets as it is.
+fn check_script(job: &JobInFile<'_, '_>, findings: &mut Findings) {
+    let Some(entry) = job.key("run") else { return };
+    let Value::Text(script) = &entry.node.value else { return };
+    if script.contains("${{") {
+        findings.push(
+            Finding::new(entry.node.span.clone(), "the shell gets `${{` as it is, and can't read it").help(
+                "write env = { VALUE = \"{{ params.NAME }}\" } in the job, and \"$VALUE\" in the script",
+            ),
+        );
+    }
+}
+
+/// Warns of rounds whose end asks for an exit code with which an attempt fails, so that no other round follows.
+fn check_until(job: &JobInFile<'_, '_>, findings: &mut Findings) {
+    let Some(repeat) = &job.job.repeat else { return };
+    let Some(entry) = job.key("repeat") else { return };
+    if repeat.until.text().contains("exit_code") && job.job.success_if.is_none() {
+        findings.push(
+            Finding::new(entry.node.span.clone(), "an exit code other than 0 fails the job before `until` is asked")
+                .help("name the exit codes of a round that may be followed by another: success_if = \"exit_code in [0, 1]\""),
+        );
     }
 }
 

@@ -53,14 +53,7 @@ impl Jobs<'_> {
         self.store.read(|connection| {
             let sql = "SELECT control FROM jobs WHERE id = $1";
             let control = first(connection, sql, &[job_id.into()], |row| row.lossy_text(0))?.flatten();
-            let control = control.and_then(|json| serde_json::from_str::<Control>(&json).ok());
-            Ok(match control.and_then(|control| control.then) {
-                Some(Then::Approval(approval)) => Some(approval),
-                Some(
-                    Then::ForEach(_) | Then::Call(_) | Then::Sleep(_) | Then::WaitFor(_) | Then::Signal(_),
-                )
-                | None => None,
-            })
+            Ok(control.and_then(|control| approval_in(&control)))
         })
     }
 
@@ -73,6 +66,14 @@ impl Jobs<'_> {
         self.store.write("decide about an approval", Evidence::Token, move |connection| {
             end(connection, job_id, &verdict, now_ms)
         })
+    }
+}
+
+/// The approval in the `control` of a job.
+pub(super) fn approval_in(control: &str) -> Option<Approval> {
+    match serde_json::from_str::<Control>(control).ok()?.then? {
+        Then::Approval(approval) => Some(approval),
+        Then::ForEach(_) | Then::Call(_) | Then::Sleep(_) | Then::WaitFor(_) | Then::Signal(_) => None,
     }
 }
 

@@ -27,6 +27,7 @@ pub(in crate::store) mod dead_letters;
 pub(in crate::store) mod enqueue;
 pub(in crate::store) mod list;
 pub(in crate::store) mod of_run;
+pub(in crate::store) mod open_approvals;
 pub(in crate::store) mod rounds;
 pub(in crate::store) mod why;
 

@@ -2,10 +2,11 @@
 
 use serde_json::Value as Json;
 use windlass_engine::JobStatus;
-use windlass_engine::store::{Artifact, Attempt, Job};
+use windlass_engine::store::{Artifact, Attempt, Job, OpenApproval};
 
 use super::log::{LogData, LogPanel};
 use super::{Panel, RunData, RunQuery};
+use crate::pages::approvals::{Decision, LeadsTo, Sent};
 use crate::pages::frame::Reader;
 use crate::pages::look::{Failure, Look};
 use crate::pages::times::{Stamp, duration};
@@ -30,6 +31,8 @@ pub struct JobData {
     pub artifacts: Vec<Artifact>,
     /// The names of the jobs that it needs.
     pub needs: Vec<String>,
+    /// The question, if it waits for a person.
+    pub approval: Option<OpenApproval>,
 }
 
 /// The card of the job.
@@ -41,7 +44,7 @@ pub(super) struct JobCard {
     pub(super) panel: Shown,
     pub(super) facts: Vec<(&'static str, String)>,
     pub(super) hidden: Vec<(&'static str, String)>,
-    pub(super) can_decide: bool,
+    pub(super) decision: Option<Decision>,
 }
 
 /// A link to a part of what is known.
@@ -93,8 +96,10 @@ impl JobCard {
             },
             facts: facts(data),
             hidden: vec![("view", query.view.name().to_owned()), ("job", job.id.to_string())],
-            can_decide: job.waits_for == Some(windlass_engine::WaitsFor::Approval)
-                && reader.rights >= crate::pages::Rights::Run,
+            decision: data
+                .approval
+                .as_ref()
+                .map(|open| Decision::new(open, &Sent::default(), LeadsTo::Run, reader)),
         }
     }
 }

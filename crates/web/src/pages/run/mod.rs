@@ -20,6 +20,7 @@ pub use job::JobData;
 pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData};
 pub use query::{JobState, Panel, RunQuery, View};
 
+use super::fields::FieldSort;
 use super::frame::{Frame, Reader, Section};
 use super::look::Look;
 use super::runs::{look_of, params_in_a_line, took_ms};

@@ -3,7 +3,7 @@
 use windlass_engine::store::{
     FocusedJob, Job, JobOrder, JobWindow, LogLine, LogPosition, LogStream, Reason, Run,
 };
-use windlass_engine::{JobStatus, Result, RunStatus, Store};
+use windlass_engine::{JobStatus, Result, RunStatus, Store, WaitsFor};
 
 use super::{
     FailureData, JOBS_OF_WINDOW, JobData, JobState, LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData, Panel,
@@ -172,6 +172,11 @@ fn job(
     }
     Ok(Some(JobData {
         attempts: store.jobs().attempts(job_id)?,
+        approval: match job.waits_for {
+            Some(WaitsFor::Approval) => store.jobs().open_approval(job_id)?,
+            Some(WaitsFor::Slot | WaitsFor::Decision | WaitsFor::Event | WaitsFor::Items | WaitsFor::Run)
+            | None => None,
+        },
         log: match query.panel {
             Panel::Log => Some(log(store, run, &job, query)?),
             Panel::Attempts | Panel::Data | Panel::Why | Panel::Definition => None,

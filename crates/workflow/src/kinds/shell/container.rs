@@ -12,7 +12,7 @@ use crate::{expect, keys, limits};
 
 pub(super) const CONTAINER: Key =
     Key::new("container", &[ValueType::Table(Table::Container)], "the image in which the process runs")
-        .elsewhere(&["docker", "podman"]);
+        .elsewhere(&["docker", "podman", "image"]);
 const IMAGE: Key = Key::new("image", &[ValueType::Text], "the name of the image").template(Place::Command);
 const VOLUMES: Key =
     Key::new("volumes", &[ValueType::Texts], "folders and volumes, as in \"./data:/data:ro\"")

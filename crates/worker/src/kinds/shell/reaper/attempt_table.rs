@@ -3,6 +3,10 @@
 //! Each attempt has a line, which is written in place. Messages instead of a file would wake the reaper three times for
 //! every process. The reaper may read a line while it is written. So each word is written twice, and the reaper ignores
 //! a word whose halves differ.
+//!
+//! A line begins and ends with the number of the last confirmation of the lease. When a lease is over, the reaper kills the
+//! attempts of the confirmations that it has read. One that was added after a confirmation that is still in the pipe is not
+//! killed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,11 +18,15 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-/// The length of every line: enough for the name of an attempt and the number of a group, each twice.
-const LINE_BYTES: usize = 128;
+/// The length of every line: enough for its confirmation, the name of an attempt and the number of a group, each twice.
+const LINE_BYTES: usize = 152;
+/// The byte of a line at which the name of the attempt begins. Its confirmation comes before it, a number of up to 20 digits.
+const NAME_AT: usize = 22;
 /// The byte of a line at which the group begins. The name of the attempt comes before it, twice. A name is two numbers
 /// of up to 20 characters.
-const GROUP_AT: usize = 88;
+const GROUP_AT: usize = 108;
+/// The byte of a line at which the confirmation stands again.
+const END_AT: usize = 130;
 
 #[derive(Debug)]
 pub(super) struct AttemptTable {
@@ -44,10 +52,13 @@ impl AttemptTable {
         self.file.try_clone()
     }
 
-    /// Adds an attempt, and returns the index of its line.
-    pub(super) fn add(&self, attempt: &str) -> std::io::Result<usize> {
+    /// Adds an attempt that begins under this confirmation of the lease, and returns the index of its line.
+    pub(super) fn add(&self, attempt: &str, confirmation: u64) -> std::io::Result<usize> {
         let line = self.lock().take();
-        let written = self.write(line, 0, &format!("{:<width$}\n", twice(attempt), width = LINE_BYTES - 1));
+        let number = format!("@{confirmation}");
+        let (name_bytes, end_bytes) = (END_AT - NAME_AT, LINE_BYTES - 1 - END_AT);
+        let text = format!("{number:<NAME_AT$}{:<name_bytes$}{number:<end_bytes$}\n", twice(attempt));
+        let written = self.write(line, 0, &text);
         if written.is_err() {
             self.lock().free.push(Reverse(line));
         }
@@ -61,7 +72,7 @@ impl AttemptTable {
 
     /// Removes the group in this line. The attempt stays.
     pub(super) fn clear_group(&self, line: usize) -> std::io::Result<()> {
-        self.write(line, GROUP_AT, &format!("{:<width$}", "", width = LINE_BYTES - 1 - GROUP_AT))
+        self.write(line, GROUP_AT, &format!("{:<width$}", "", width = END_AT - GROUP_AT))
     }
 
     /// Removes the attempt in this line.
@@ -133,18 +144,21 @@ mod tests {
         let table = AttemptTable::new().unwrap();
         assert!(table.is_empty());
         let longest = format!("{}-{}", i64::MAX, i64::MAX);
-        let (first, second) = (table.add("12-3").unwrap(), table.add(&longest).unwrap());
+        let last = format!("@{}", u64::MAX);
+        let (first, second) = (table.add("12-3", 0).unwrap(), table.add(&longest, u64::MAX).unwrap());
         table.add_group(second, Pid::from_raw(i32::MAX).unwrap()).unwrap();
+        assert_eq!(words(&table)[0], ["@0", "12-3:12-3", "@0"]);
         assert_eq!(
-            words(&table),
-            [vec!["12-3:12-3".to_owned()], vec![twice(&longest), twice(&i32::MAX.to_string())]]
+            words(&table)[1],
+            [last.clone(), twice(&longest), twice(&i32::MAX.to_string()), last.clone()]
         );
         table.clear_group(second).unwrap();
-        assert_eq!(words(&table)[1], [twice(&longest)]);
+        assert_eq!(words(&table)[1], [last.clone(), twice(&longest), last]);
         table.clear(second).unwrap();
         table.clear(first).unwrap();
         assert!(table.is_empty());
-        assert_eq!(table.add("7-1").unwrap(), first, "the first free line");
-        assert_eq!(words(&table), [vec!["7-1:7-1".to_owned()], vec![]]);
+        assert_eq!(table.add("7-1", 3).unwrap(), first, "the first free line");
+        assert_eq!(words(&table)[0], ["@3", "7-1:7-1", "@3"]);
+        assert_eq!(words(&table)[1], [""; 0]);
     }
 }

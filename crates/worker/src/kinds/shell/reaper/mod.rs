@@ -45,6 +45,8 @@ struct ReaperProcess {
     child: Option<Child>,
     /// When the lease ends for the reaper.
     lease_end: Option<LeaseEnd>,
+    /// How often the lease was confirmed.
+    confirmations: u64,
     /// The reaper could not be started, and that was logged.
     is_missing: bool,
 }
@@ -119,8 +121,8 @@ impl Reaper {
     /// The system's, if there is no memory for the note.
     pub(super) fn add_attempt(&self, attempt: &str) -> std::io::Result<TableEntry<'_>> {
         let attempts = self.attempts()?;
-        let line = attempts.add(attempt)?;
         let mut process = self.lock();
+        let line = attempts.add(attempt, process.confirmations)?;
         if process.child.is_none() {
             self.start(&mut process, attempts);
         }
@@ -139,12 +141,14 @@ impl Reaper {
         let Some(uptime_cs) = clock.uptime_cs_at(until_ms) else { return };
         let mut process = self.lock();
         process.lease_end = Some(LeaseEnd { monotonic_ms: until_ms, uptime_cs });
+        process.confirmations += 1;
         let Some(attempts) = self.attempts.get() else { return };
         if process.has_died() {
             tracing::warn!("the process reaper was killed: starting another one");
             self.replace(&mut process, attempts);
         } else if process.child.is_some() {
-            self.send(&mut process, &format!("= {uptime_cs}\n"));
+            let message = process.confirmation();
+            self.send(&mut process, &message);
         } else if !attempts.is_empty() {
             self.start(&mut process, attempts);
         }
@@ -191,7 +195,7 @@ impl Reaper {
 
     fn try_start(&self, process: &mut ReaperProcess, attempts: &AttemptTable) -> std::io::Result<()> {
         let child = spawn(self.output_folder.path()?, self.host_scope, attempts.file()?)?;
-        let confirmed = process.lease_end.map(|end| format!("= {}\n", end.uptime_cs)).unwrap_or_default();
+        let confirmed = process.confirmation();
         let child = process.child.insert(child);
         child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(confirmed.as_bytes()))
     }
@@ -210,6 +214,12 @@ impl Drop for Reaper {
 }
 
 impl ReaperProcess {
+    /// The message that the lease is confirmed; nothing before the first confirmation.
+    fn confirmation(&self) -> String {
+        let Some(end) = self.lease_end else { return String::new() };
+        format!("= {} {}\n", end.uptime_cs, self.confirmations)
+    }
+
     /// Kills the reaper and its timer before they could do anything.
     fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

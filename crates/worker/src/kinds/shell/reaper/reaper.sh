@@ -1,16 +1,18 @@
 # The process reaper. It kills the processes of an engine's jobs if the engine dies, or if the engine's lease is over
 # and the engine does not kill them itself. The table of attempts is a file that the reaper has as its standard output.
-# It is read only when something is to be killed. Each word is written twice:
+# It is read only when something is to be killed. Each line is an attempt, and each word is written twice:
 #
-#   NAME:NAME     an attempt: its processes write their output to the file of that name, as 12-3
+#   @COUNT        at the beginning and the end: how often the lease was confirmed before the attempt, as @3
+#   NAME:NAME     its processes write their output to the file of that name, as 12-3
 #   GROUP:GROUP   its process group, as 4711
 #
 # Messages come on standard input, one a line:
 #
-#   = INSTANT  the lease is confirmed until then, in hundredths of a second as /proc/uptime counts them
-#   ! .        a group was added when the lease was nearly over
-#   ? .        the lease may be over: this message comes from the timer below
-#   . .        the engine ends normally, and no job runs
+#   = INSTANT COUNT  the lease is confirmed until then, in hundredths of a second as /proc/uptime counts them, and so
+#                    often so far
+#   ! .              a group was added when the lease was nearly over
+#   ? .              the lease may be over: this message comes from the timer below
+#   . .              the engine ends normally, and no job runs
 #
 # If the input ends without the last message, the engine has died. A shell can't wait for a message and for a time at
 # once, so a child waits for the time and then writes a message.
@@ -20,7 +22,7 @@
 
 trap '' HUP INT TERM
 exec 3<&0 4<&1 >/dev/null
-until= timer= over= finished=
+until= timer= over= finished= confirmations=0
 
 # Sets `now` in hundredths: 12.08 is 1208. The 1 keeps 08 from being read as octal.
 read_clock() {
@@ -40,14 +42,22 @@ set_timer() {
     timer=$!
 }
 
+# Kills the attempts that began under the first $2 confirmations, or all of them if there is no $2. A later confirmation
+# may be in the pipe already, and attempts that began after it.
+#
 # Kills the groups first. Then it kills processes that left their group, or whose group was not added yet: it finds
 # them by their environment.
 end_everything() {
-    folder=$1
+    folder=$1 last=$2
     set --
     # The shell reads the table itself. If the jobs have used up all processes that the system allows, no program can
     # be started before their groups are gone.
     while read -r line || [ "$line" ]; do
+        if [ "$last" ]; then
+            # The end tells whether another attempt was written over this one while it was read.
+            count=${line%% *}
+            [ "$count" = "${line##* }" ] && [ "${count#@}" -le "$last" ] || continue
+        fi
         for word in $line; do
             one=${word%%:*}
             # This word is being written now.
@@ -69,13 +79,13 @@ end_everything() {
     done
 }
 
-while [ -z "$finished" ] && read -r change value; do
+while [ -z "$finished" ] && read -r change value count; do
     case $change in
         =)
-            until=$value over=
+            until=$value over= confirmations=$count
             [ "$timer" ] || { read_clock && set_timer; }
             ;;
-        '!') [ -z "$over" ] || end_everything "$1" ;;
+        '!') [ -z "$over" ] || end_everything "$1" "$confirmations" ;;
         '?')
             wait "$timer"
             timer=
@@ -87,13 +97,13 @@ while [ -z "$finished" ] && read -r change value; do
                 set_timer
             else
                 over=1
-                end_everything "$1"
+                end_everything "$1" "$confirmations"
             fi
             ;;
         .) finished=1 ;;
     esac
 done
-[ "$finished" ] || end_everything "$1"
+[ "$finished" ] || end_everything "$1" ''
 trap '' USR1
 kill -USR1 0
 [ "$finished" ] || exec rm -rf -- "$1"

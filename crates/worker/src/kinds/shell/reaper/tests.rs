@@ -106,6 +106,29 @@ fn jobs_are_killed_when_the_lease_is_over_and_not_before() {
     assert!(after.runs(), "the lease is confirmed again");
 }
 
+/// The reaper reads the table when it has read its messages, so an attempt may be in it that began after a confirmation
+/// that the reaper has not read.
+#[test]
+fn an_attempt_that_began_after_a_later_confirmation_is_not_killed() {
+    let (reaper, clock) = (Reaper::new(HostScope::ManyHosts), Clock::system());
+    let mut late = Job::with_entry(&reaper, &clock, "7-1");
+    confirm(&reaper, &clock, 0);
+    late.wait();
+    let process = pid(&reaper);
+    kill_process(process, Signal::STOP).unwrap();
+    // Its group makes the reaper read the table once more.
+    let mut over = Job::with_entry(&reaper, &clock, "8-1");
+    confirm(&reaper, &clock, LONG_MS);
+    let mut after = Job::with_entry(&reaper, &clock, "9-1");
+    kill_process(process, Signal::CONT).unwrap();
+    over.wait();
+    // It starts the timer when it has read the confirmation, and so it has killed everything that it will kill.
+    wait_for("the timer", || members(process, "sleep") == 1);
+    assert!(after.runs(), "it began after the lease was confirmed");
+    reaper.close();
+    after.wait();
+}
+
 #[test]
 fn processes_outside_their_group_are_killed_too_but_only_those_of_attempts_in_the_table() {
     let (reaper, clock) = (Reaper::new(HostScope::ManyHosts), Clock::system());
@@ -140,7 +163,7 @@ fn the_whole_group_is_killed_and_not_only_its_leader() {
     let mut job = Job::start(&reaper, "7-1", &["sh", "-c", "env -i sleep 600 & wait"]);
     let group = job.group();
     entry.add_group(group, &clock);
-    wait_for("the second process", || members(group) == 2);
+    wait_for("the second process", || members(group, "") == 2);
     reaper.close();
     job.wait();
     wait_for("the end of the group", || super::super::group::is_gone(group));
@@ -155,7 +178,7 @@ fn a_half_written_word_is_ignored() {
     let group = other.group().as_raw_nonzero();
     // The second line of the table, as the reaper may read it while it is written.
     let torn = format!("8-1:8- 8-1 :8-1 {group}:{group}1 {group} :{group} {group}:");
-    reaper.attempts().unwrap().file().unwrap().write_all_at(torn.as_bytes(), 128).unwrap();
+    reaper.attempts().unwrap().file().unwrap().write_all_at(torn.as_bytes(), 152).unwrap();
     reaper.close();
     job.wait();
     assert!(other.runs());
@@ -168,8 +191,8 @@ fn groups_are_killed_even_if_no_program_can_be_started() {
         let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
         let mut job = Job::with_entry(&reaper, &clock, "7-1");
         // The third line is written, and the second is not yet.
-        let second = reaper.attempts().unwrap().add("8-1").unwrap();
-        reaper.attempts().unwrap().file().unwrap().write_all_at(&[0; 128], second as u64 * 128).unwrap();
+        let second = reaper.attempts().unwrap().add("8-1", 0).unwrap();
+        reaper.attempts().unwrap().file().unwrap().write_all_at(&[0; 152], second as u64 * 152).unwrap();
         let mut last = Job::with_entry(&reaper, &clock, "9-1");
         let script = without_comments(SCRIPT);
         let ended = Command::new(shell)
@@ -233,10 +256,12 @@ fn a_reaper_that_does_not_read_is_replaced_and_delays_nobody() {
     job.wait();
 }
 
-fn members(group: Pid) -> usize {
+/// The processes of a group that execute a program whose name contains `program`.
+fn members(group: Pid, program: &str) -> usize {
     let of_group = |stat: &str| {
-        let mut fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).into_iter().flatten();
-        fields.nth(2) == Some(&group.as_raw_nonzero().to_string())
+        let Some((name, rest)) = stat.rsplit_once(')') else { return false };
+        let is_of_group = rest.split_whitespace().nth(2) == Some(&group.as_raw_nonzero().to_string());
+        is_of_group && name.contains(program)
     };
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries
@@ -253,7 +278,7 @@ fn sleep_through_the_lease(host_scope: HostScope) -> bool {
     confirm(&reaper, &clock, 2_500);
     // The timer is a process in the same group. Once it runs, the reaper has read the messages.
     let group = pid(&reaper);
-    wait_for("the timer", || members(group) > 1);
+    wait_for("the timer", || members(group, "sleep") == 1);
     kill_process_group(group, Signal::STOP).unwrap();
     std::thread::sleep(Duration::from_millis(3_500));
     assert!(job.runs(), "the reaper was stopped");
