@@ -88,7 +88,7 @@ def test_a_person_decides_and_a_queue_is_paused(server, plain):
     server.reached(run, lambda run: any(job["status"] == "WAITING" for job in run["jobs"]), "waiting for a person")
     page = plain("edit")
     page.goto(f"/runs/{run}?job={server.job(run, 'approved')['job_id']}")
-    button(page, "Approve").click()
+    button(page, f"Approve approved of run {run}").click()
     assert server.ended(run)["status"] == "SUCCESSFUL"
     server.windlass("queue", "limit", "mail", "--max-running", "3")
     page.goto("/queues")

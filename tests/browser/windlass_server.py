@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 # How long a condition may take. It is generous, because machines are shared.
-PATIENCE_S = 90
+PATIENCE_S = int(os.environ.get("PATIENCE_S", "90"))
 LOOK_EVERY_S = 0.02
 
 WORKFLOWS = Path(__file__).parent / "workflows"
