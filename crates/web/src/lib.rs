@@ -8,6 +8,7 @@ mod connections;
 mod door;
 mod health;
 mod hooks;
+mod live;
 mod options;
 mod page_routes;
 pub mod pages;
