@@ -8,6 +8,7 @@ mod connections;
 mod counted;
 mod hooks;
 mod live;
+mod output;
 mod pages;
 mod rest;
 mod roles;
