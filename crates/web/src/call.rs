@@ -156,10 +156,14 @@ impl Query {
         Ok(Query { pairs })
     }
 
-    /// Refuses a parameter that the route does not know, one that is there twice, and a value of another sort. A browser sends
-    /// empty fields of a form too: they count as left out.
-    pub(crate) fn check(mut self, known: &[QueryParameter]) -> Result<Query, Problem> {
+    /// Leaves out the known parameters that are empty. A browser sends empty fields of a form too.
+    pub(crate) fn without_empty(mut self, known: &[QueryParameter]) -> Query {
         self.pairs.retain(|(name, value)| !value.is_empty() || !known.iter().any(|known| known.name == name));
+        self
+    }
+
+    /// Refuses a parameter that the route does not know, one that is there twice, and a value of another sort.
+    pub(crate) fn check(self, known: &[QueryParameter]) -> Result<Query, Problem> {
         for (index, (name, value)) in self.pairs.iter().enumerate() {
             let Some(parameter) = known.iter().find(|known| known.name == name) else {
                 let names: Vec<&str> = known.iter().map(|known| known.name).collect();
@@ -282,6 +286,8 @@ mod tests {
         {
             assert!(checked(text).is_err(), "{text}");
         }
-        assert_eq!(checked("limit=&name=").unwrap(), Query::default(), "empty fields of a form");
+        assert!(checked("limit=").is_err() && checked("since=").is_err());
+        let empty = Query::parse("limit=&name=").unwrap().without_empty(KNOWN);
+        assert_eq!(empty, Query::default(), "empty fields of a form");
     }
 }

@@ -54,4 +54,5 @@ mod threads;
 mod triggers;
 mod variables;
 mod waits;
+mod web_document;
 mod workspaces;

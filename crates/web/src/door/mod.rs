@@ -128,7 +128,13 @@ impl Door {
         let path = path_parts(parts).await?;
         let body = body::read(body, &parts.headers, route).await?;
         let query = match route.query {
-            QueryRule::Known(known) => Query::parse(parts.uri.query().unwrap_or_default())?.check(known)?,
+            QueryRule::Known(known) => {
+                let query = Query::parse(parts.uri.query().unwrap_or_default())?;
+                match route.client {
+                    Client::Browser => query.without_empty(known).check(known)?,
+                    Client::Program => query.check(known)?,
+                }
+            }
             QueryRule::ByHandler => Query::default(),
         };
         let call = Call {

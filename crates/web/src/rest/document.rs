@@ -61,10 +61,9 @@ fn operation(
     bodies: &mut SchemaGenerator,
 ) -> Value {
     let answer = (described.answer)(generator).to_value();
-    // Of a stream, the schema is that of the data of an event.
-    let content_type = match route.work {
-        Work::Stream { .. } => "text/event-stream",
-        Work::AtOnce(_) | Work::Read(_) | Work::Write(_) => "application/json",
+    let (content_type, answer) = match route.work {
+        Work::Stream { .. } => ("text/event-stream", event(answer)),
+        Work::AtOnce(_) | Work::Read(_) | Work::Write(_) => ("application/json", answer),
     };
     let parameters: Vec<Value> =
         path_parameters(route.path).into_iter().chain(query_parameters(route)).collect();
@@ -73,16 +72,42 @@ fn operation(
         "summary": described.summary,
         "description": format!("Needs the role `{}`.", role(route)),
         "parameters": parameters,
-        "responses": {
-            "2XX": { "description": "Done.", "content": { (content_type): { "schema": answer } } },
-            "default": { "$ref": "#/components/responses/Problem" },
-        },
+        "responses": problems(route),
     });
+    operation["responses"]["2XX"] =
+        json!({ "description": "Done.", "content": { (content_type): { "schema": answer } } });
+    if !route.method.changes() {
+        operation["responses"]["304"] =
+            json!({ "description": "The answer is the one whose ETag was sent in If-None-Match." });
+    }
     if let Some(body) = described.body {
         let schema = body(bodies).to_value();
         operation["requestBody"] = json!({ "content": { "application/json": { "schema": schema } } });
     }
     operation
+}
+
+/// An event of a stream. Its data is JSON as text: what the stream is for, or nothing, as of an event that ends it.
+fn event(data: Value) -> Value {
+    let data = json!({ "anyOf": [data, { "type": "object", "maxProperties": 0 }] });
+    let data = json!({ "type": "string", "contentMediaType": "application/json", "contentSchema": data });
+    json!({
+        "type": "object",
+        "properties": { "event": { "type": "string" }, "id": { "type": "string" }, "data": data },
+    })
+}
+
+/// The statuses of an operation that has another answer than the wanted one. 500 is none of them, because it is a defect.
+fn problems(route: &Route) -> Value {
+    let mut statuses = vec![400, 401, 403, 421, 429, 503];
+    if route.path.contains('{') || route.method.changes() {
+        statuses.push(404);
+    }
+    if route.method.changes() {
+        statuses.extend([408, 409, 413, 415]);
+    }
+    let problem = || json!({ "$ref": "#/components/responses/Problem" });
+    statuses.into_iter().map(|status: u16| (status.to_string(), problem())).collect()
 }
 
 fn role(route: &Route) -> &'static str {

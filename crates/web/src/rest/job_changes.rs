@@ -78,6 +78,7 @@ pub(crate) const ROUTES: &[Route] = &[
 #[serde(deny_unknown_fields)]
 struct EnqueuedJob {
     /// What executes it.
+    #[schemars(length(min = 1))]
     kind: String,
     /// Its input.
     #[serde(default)]
@@ -113,6 +114,7 @@ struct Approval {
 #[serde(deny_unknown_fields)]
 struct Rejection {
     /// Why.
+    #[schemars(length(min = 1))]
     reason: String,
 }
 
@@ -121,6 +123,7 @@ struct Rejection {
 #[serde(deny_unknown_fields)]
 struct Event {
     /// Its name.
+    #[schemars(regex(pattern = "^[A-Za-z_][A-Za-z0-9_.-]*$"))]
     event: String,
     /// Its key.
     #[serde(default)]

@@ -106,6 +106,7 @@ struct Batch {
     /// What to do with each.
     action: Action,
     /// The runs, at most 500.
+    #[schemars(length(min = 1, max = 500))]
     run_ids: Vec<i64>,
 }
 
