@@ -9,6 +9,7 @@ use crate::route::{self, Allowed, Client, Route};
 const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/", "view"),
     ("GET", "/api/v1/audit", "admin"),
+    ("GET", "/api/v1/failures", "view"),
     ("GET", "/api/v1/health", "view"),
     ("GET", "/api/v1/jobs", "view"),
     ("GET", "/api/v1/jobs/{job_id}", "view"),
@@ -23,6 +24,7 @@ const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/runs/{run_id}/artifacts", "view"),
     ("GET", "/api/v1/runs/{run_id}/graph", "view"),
     ("GET", "/api/v1/runs/{run_id}/jobs", "view"),
+    ("GET", "/api/v1/runs/{run_id}/timeline", "view"),
     ("GET", "/api/v1/schedules", "view"),
     ("GET", "/api/v1/schedules/{schedule_id}", "view"),
     ("GET", "/api/v1/schedules/{schedule_id}/next", "view"),
