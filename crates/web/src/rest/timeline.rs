@@ -17,7 +17,9 @@ pub(crate) const ROUTES: &[Route] = &[Route::read(
     "/api/v1/runs/{run_id}/timeline",
     Role::View,
     timeline,
-    Document::of::<Vec<TimelineJobView>>("Show what the jobs of a run did when, in the order of the definition"),
+    Document::of::<Vec<TimelineJobView>>(
+        "Show what the jobs of a run did when, in the order of the definition",
+    ),
 )
 .with_query(&[id("offset", "leave out so many jobs: the next page of the list"), LIMIT_PARAMETER])];
 
@@ -68,10 +70,14 @@ fn timeline(store: &Store, call: &Call) -> Result<Answer, Problem> {
             job_id: job.id,
             job: job.name.clone(),
             status: job.status.as_str(),
-            parts: life_of(job, attempts.get(&job.id).map_or(&[], Vec::as_slice)).into_iter().map(part).collect(),
+            parts: life_of(job, attempts.get(&job.id).map_or(&[], Vec::as_slice))
+                .into_iter()
+                .map(part)
+                .collect(),
         })
         .collect();
     let shown = offset.saturating_add(ids.len() as i64);
-    let next = (!ids.is_empty() && shown < found.matching).then(|| lists::next_address(call, "offset", shown));
+    let next =
+        (!ids.is_empty() && shown < found.matching).then(|| lists::next_address(call, "offset", shown));
     Ok(Answer::json(&views)?.with_next(next))
 }

@@ -19,8 +19,8 @@ pub use first_error::first_error;
 pub use job::JobData;
 pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData, line_html};
 
-pub use timeline::{LifePart, life_of};
 pub use query::{JobState, Panel, RunQuery, View};
+pub use timeline::{LifePart, life_of};
 
 use super::fields::FieldSort;
 use super::frame::{Frame, Reader, Section};
