@@ -8,6 +8,7 @@ mod connections;
 mod door;
 mod health;
 mod hooks;
+mod metrics;
 mod options;
 mod page_routes;
 pub mod pages;
@@ -20,6 +21,7 @@ mod sign_in;
 mod threads;
 
 pub use hooks::{HOOKS_MAX, Hook, HookForm};
+pub use metrics::FileReading;
 pub use options::{DEFAULT_ADDRESS, Definitions, ListenAddress, Proxy, WebOptions, check_base_path};
 pub use sentences::Sentences;
 pub use server::{Listener, WebServer};

@@ -9,7 +9,7 @@ use windlass_engine::store::Role;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::problem::Problem;
-use crate::{assets, health, hooks, page_routes, rest, sign_in};
+use crate::{assets, health, hooks, metrics, page_routes, rest, sign_in};
 
 /// The largest body if a route has no need for more.
 pub(crate) const BODY_MAX: usize = 64 * 1024;
@@ -215,8 +215,15 @@ impl Route {
 
 /// All routes. The server is built from this list, and the tests and the OpenAPI document read it.
 pub(crate) fn all() -> Vec<Route> {
-    let mut routes =
-        [health::ROUTES, sign_in::ROUTES, hooks::ROUTES, assets::ROUTES, page_routes::ROUTES].concat();
+    let mut routes = [
+        health::ROUTES,
+        sign_in::ROUTES,
+        hooks::ROUTES,
+        metrics::ROUTES,
+        assets::ROUTES,
+        page_routes::ROUTES,
+    ]
+    .concat();
     routes.extend(rest::ROUTES.concat());
     routes
 }

@@ -96,6 +96,7 @@ pub fn read_by_indexes(store: &Store) {
     }
     read_for_pages(store);
     store.upkeep().health().unwrap();
+    store.upkeep().metrics(Some(59_990_000)).unwrap();
     store.logs().after(LogPosition { job_id: 100, attempt: 1, line: 3 }, 5).unwrap();
     store.logs().last(100, 1, 5).unwrap();
     store.jobs().broken_before(100).unwrap();

@@ -28,6 +28,7 @@ use windlass_system::Clock;
 use crate::answer::Answer;
 use crate::call::{Call, Query};
 use crate::hooks::{Hook, Hooks};
+use crate::metrics::Metrics;
 use crate::options::{Proxy, WebOptions};
 use crate::problem::Problem;
 use crate::route::{self, Allowed, Client, Method, QueryRule, Route, Work};
@@ -56,6 +57,7 @@ pub(crate) struct Door {
     threads: DatabaseThreads,
     clock: Clock,
     hooks: Mutex<Hooks>,
+    metrics: Arc<Metrics>,
 }
 
 /// A caller, and the token of the forms of its session.
@@ -74,7 +76,16 @@ impl Door {
     ) -> Door {
         let hosts = Hosts::new(&options.hosts);
         let hooks = Mutex::new(options.hooks.clone().into());
-        Door { options, sentences, hosts, failures: Failures::default(), threads, clock, hooks }
+        Door {
+            options,
+            sentences,
+            hosts,
+            failures: Failures::default(),
+            threads,
+            clock,
+            hooks,
+            metrics: Arc::default(),
+        }
     }
 
     /// Takes messages of other services from now on.
@@ -84,10 +95,14 @@ impl Door {
 
     /// Answers a request to a route.
     async fn answer(&self, route: Route, peer: Peer, request: Request) -> Response<Body> {
+        let began_us = self.clock.monotonic_us();
         let (mut parts, body) = request.into_parts();
         let answered = self.call(route, peer, &mut parts, body).await;
         let answer = answered.unwrap_or_else(|problem| self.refuse(route, &parts, &problem));
-        answer.into_response(&parts.headers)
+        let response = answer.into_response(&parts.headers);
+        let took_us = self.clock.monotonic_us() - began_us;
+        self.metrics.observe_request(route.path, response.status().as_u16(), took_us);
+        response
     }
 
     async fn call(&self, route: Route, peer: Peer, parts: &mut Parts, body: Body) -> Result<Answer, Problem> {
@@ -133,6 +148,7 @@ impl Door {
             base_path: self.options.base_path.clone(),
             definitions: self.options.definitions,
             sentences: self.sentences.clone(),
+            metrics: Arc::clone(&self.metrics),
             hooks: Arc::clone(&self.hooks.lock().unwrap_or_else(PoisonError::into_inner)),
             form_token,
             is_secure: self.options.proxy == Proxy::Tls,

@@ -6,6 +6,7 @@ mod attacks;
 mod changes;
 mod connections;
 mod hooks;
+mod metrics;
 mod pages;
 mod rest;
 mod roles;
