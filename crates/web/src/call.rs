@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use serde::de::DeserializeOwned;
+use tokio::task::AbortHandle;
 use windlass_engine::Store;
-use windlass_engine::store::{Caller, Change};
+use windlass_engine::store::{Caller, Change, CredentialKind};
 
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
@@ -20,6 +21,10 @@ use crate::sentences::Sentences;
 pub(crate) struct Call {
     /// Who asks. `None` only on routes for everybody.
     pub(crate) caller: Option<Caller>,
+    /// What the caller has shown: the sort and the hash of its secret.
+    pub(crate) shown: Option<(CredentialKind, String)>,
+    /// The task of the connection.
+    pub(crate) connection: Option<AbortHandle>,
     /// Where the request came from.
     pub(crate) address: IpAddr,
     /// The variable parts of the path, decoded.

@@ -8,6 +8,7 @@ mod connections;
 mod door;
 mod health;
 mod hooks;
+mod live;
 mod metrics;
 mod options;
 mod page_routes;

@@ -194,6 +194,20 @@ impl Problem {
         Problem::unavailable("too many requests wait for the database")
     }
 
+    /// The service ends.
+    pub(crate) fn stopping() -> Problem {
+        Problem::unavailable("the service is stopping")
+    }
+
+    /// No more streams may be open.
+    pub(crate) fn too_many_streams(max: usize) -> Problem {
+        Problem {
+            retry_after_s: Some(30),
+            next_step: "close other pages or streams, or ask again from time to time instead".to_owned(),
+            ..Problem::unavailable(format!("{max} streams are open, and no more may be"))
+        }
+    }
+
     fn unavailable(detail: impl Into<String>) -> Problem {
         Problem {
             retry_after_s: Some(1),
@@ -225,7 +239,7 @@ impl From<NoResult> for Problem {
     fn from(reason: NoResult) -> Problem {
         match reason {
             NoResult::Full => Problem::busy(),
-            NoResult::Stopping => Problem::unavailable("the service is stopping"),
+            NoResult::Stopping => Problem::stopping(),
             NoResult::Panicked => Problem::defect("a handler panicked"),
         }
     }

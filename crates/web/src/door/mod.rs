@@ -22,16 +22,18 @@ use axum::http::{Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
-use windlass_engine::store::Caller;
+use windlass_engine::store::{Caller, CredentialKind};
 use windlass_system::Clock;
 
 use crate::answer::Answer;
 use crate::call::{Call, Query};
+use crate::connections::OwnTask;
 use crate::hooks::{Hook, Hooks};
+use crate::live::Viewers;
 use crate::metrics::Metrics;
 use crate::options::{Proxy, WebOptions};
 use crate::problem::Problem;
-use crate::route::{self, Allowed, Client, Method, QueryRule, Route, Work};
+use crate::route::{self, Allowed, Client, Method, QueryRule, Route, Streams, Work};
 use crate::sentences::Sentences;
 use crate::sign_in;
 use crate::threads::{Access, DatabaseThreads};
@@ -55,6 +57,7 @@ pub(crate) struct Door {
     hosts: Hosts,
     failures: Failures,
     threads: DatabaseThreads,
+    streams: Streams,
     clock: Clock,
     hooks: Mutex<Hooks>,
     metrics: Arc<Metrics>,
@@ -63,6 +66,8 @@ pub(crate) struct Door {
 /// A caller, and the token of the forms of its session.
 struct Entered {
     caller: Caller,
+    /// The sort and the hash of the secret.
+    shown: (CredentialKind, String),
     /// `None` for a caller with a header, whose requests no other page can make.
     form_token: Option<String>,
 }
@@ -72,9 +77,11 @@ impl Door {
         options: WebOptions,
         sentences: Sentences,
         threads: DatabaseThreads,
+        viewers: Arc<Viewers>,
         clock: Clock,
     ) -> Door {
         let hosts = Hosts::new(&options.hosts);
+        let streams = Streams { viewers };
         let hooks = Mutex::new(options.hooks.clone().into());
         Door {
             options,
@@ -82,6 +89,7 @@ impl Door {
             hosts,
             failures: Failures::default(),
             threads,
+            streams,
             clock,
             hooks,
             metrics: Arc::default(),
@@ -138,7 +146,9 @@ impl Door {
             QueryRule::ByHandler => Query::default(),
         };
         let call = Call {
+            shown: entered.as_ref().map(|entered| entered.shown.clone()),
             caller: entered.map(|entered| entered.caller),
+            connection: parts.extensions.get::<OwnTask>().and_then(|task| task.0.get().cloned()),
             address,
             path,
             target: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
@@ -170,6 +180,7 @@ impl Door {
     async fn work(&self, route: Route, call: Call) -> Result<Answer, Problem> {
         let (access, handler) = match route.work {
             Work::AtOnce(handler) => return handler(&call),
+            Work::Stream(handler) => return handler(&self.streams, &call),
             Work::Read(handler) => (Access::Read, handler),
             Work::Write(handler) => (Access::Write, handler),
         };
@@ -185,11 +196,12 @@ impl Door {
         }
         let hash = credentials.hash();
         let kind = credentials.kind();
+        let shown = (kind, hash.clone());
         let found = self.threads.call(Access::Read, move |store| store.access().caller(kind, &hash)).await?;
         match (found?, credentials) {
-            (Some(caller), Credentials::Token(_)) => Ok(Entered { caller, form_token: None }),
+            (Some(caller), Credentials::Token(_)) => Ok(Entered { caller, shown, form_token: None }),
             (Some(caller), Credentials::Session(secret)) => {
-                Ok(Entered { caller, form_token: Some(form_token(&secret)) })
+                Ok(Entered { caller, shown, form_token: Some(form_token(&secret)) })
             }
             (None, Credentials::Token(_)) => {
                 self.failures.add(address, self.clock.now_ms());

@@ -25,6 +25,7 @@ const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/schedules", "view"),
     ("GET", "/api/v1/schedules/{schedule_id}", "view"),
     ("GET", "/api/v1/schedules/{schedule_id}/next", "view"),
+    ("GET", "/api/v1/stream", "view"),
     ("GET", "/api/v1/tokens", "admin"),
     ("GET", "/api/v1/workers", "view"),
     ("GET", "/api/v1/workflows", "view"),
