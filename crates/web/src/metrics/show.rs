@@ -11,6 +11,9 @@ use super::text::MetricsText;
 /// The times of the answers by route and status.
 type Requests = [((&'static str, u16), HistogramValues)];
 
+/// The jobs of a queue in one state.
+type CountOf = fn(&QueueMetrics) -> i64;
+
 pub(super) fn text(reading: &Reading, measured: &Measurements, requests: &Requests, now_ms: i64) -> String {
     let mut text = MetricsText::default();
     of_queues(&mut text, reading, now_ms);
@@ -33,7 +36,7 @@ fn of_queues(text: &mut MetricsText, reading: &Reading, now_ms: i64) {
         "Unfinished jobs in the database, by state and queue. Counts stop at a bound.",
         Gauge,
     );
-    let states: [(&str, fn(&QueueMetrics) -> i64); 4] = [
+    let states: [(&str, CountOf); 4] = [
         ("pending", |queue| queue.pending),
         ("running", |queue| queue.running),
         ("scheduled", |queue| queue.scheduled),
