@@ -41,6 +41,7 @@ const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/jobs/{job_id}/log.txt", "view"),
     ("GET", "/live", "view"),
     ("GET", "/login", "everybody"),
+    ("GET", "/metrics", "metrics"),
     ("GET", "/open", "with a secret"),
     ("GET", "/queues", "view"),
     ("GET", "/readyz", "everybody"),
@@ -148,6 +149,8 @@ fn every_route_by_every_role() {
                 assert!(may || reply.status == 403, "{method} {path} with a {how}: {reply:?}");
             }
         }
+        // Wrong secrets are counted, so that the next sessions could not begin.
+        site.clock.advance_ms(60_000);
     }
 }
 
