@@ -9,6 +9,7 @@ mod connections;
 mod counted;
 mod hooks;
 mod live;
+mod metrics;
 mod output;
 mod pages;
 mod rest;
