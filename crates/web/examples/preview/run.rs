@@ -218,6 +218,7 @@ pub(crate) fn data(now_ms: i64, view: View, panel: Panel) -> RunData {
         run,
         version: Some(7),
         schedule: Some("hourly".to_owned()),
+        slot_holders: vec![],
         usual_ms: Some(190_000),
         counts,
         focused: Some(focused.clone()),

@@ -4,7 +4,7 @@ mod approvals;
 mod forms;
 
 use windlass_engine::Store;
-use windlass_engine::store::{Job, JobOrder, JobWindow, LogPosition, Reason, Role, WINDOW_MAX};
+use windlass_engine::store::{Job, JobOrder, JobPart, JobWindow, LogPosition, Reason, Role, WINDOW_MAX};
 
 use crate::answer::Answer;
 use crate::call::Call;
@@ -35,12 +35,13 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::page("/workflows/{workflow}", Role::View, one_workflow),
     Route::page("/workflows/{workflow}/start", Role::Run, start_form),
     Route::page("/queues", Role::View, all_queues),
-    Route::page("/system", Role::View, show_system),
+    Route::page("/system", Role::View, show_system).that_tries_a_write(show_system),
     Route::page("/zone", Role::View, zone),
     Route::page("/find", Role::View, find),
     Route::form("/runs/seen", Role::View, forms::mark_seen),
     Route::form("/zone", Role::View, forms::set_zone),
     Route::form("/runs/batch", Role::Run, forms::apply_batch),
+    Route::form("/jobs/retry", Role::Run, forms::retry_jobs),
     Route::form("/runs/{run_id}/cancel", Role::Run, forms::cancel),
     Route::form("/runs/{run_id}/retry", Role::Run, forms::retry),
     Route::form("/runs/{run_id}/retry-from", Role::Run, forms::retry_from),
@@ -135,8 +136,14 @@ fn again(store: &Store, call: &Call) -> Result<Answer, Problem> {
 
 fn retry_from(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let run = store.runs().get(call.id("run_id")?)?;
-    let window =
-        JobWindow { statuses: vec![], name: None, order: JobOrder::Attention, offset: 0, limit: WINDOW_MAX };
+    let window = JobWindow {
+        statuses: vec![],
+        name: None,
+        part: JobPart::WithoutItems,
+        order: JobOrder::Attention,
+        offset: 0,
+        limit: WINDOW_MAX,
+    };
     let jobs = store.jobs().window(run.id, &window)?.rows;
     html(choose::retry_from(&run, &jobs, &reader(store, call)?))
 }

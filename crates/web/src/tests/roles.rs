@@ -66,6 +66,7 @@ const WHO: &[(&str, &str, &str)] = &[
     ("POST", "/api/v1/schedules/{schedule_id}/pause", "edit"),
     ("POST", "/api/v1/schedules/{schedule_id}/resume", "edit"),
     ("POST", "/api/v1/schedules/{schedule_id}/trigger", "run"),
+    ("POST", "/jobs/retry", "run"),
     ("POST", "/jobs/{job_id}/approve", "run"),
     ("POST", "/login", "with a secret"),
     ("POST", "/logout", "view"),

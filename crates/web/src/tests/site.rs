@@ -32,7 +32,7 @@ pub(crate) struct Site {
     pub(crate) door: Arc<Door>,
     pub(crate) store: Store,
     pub(crate) clock: Clock,
-    _database: TestDatabase,
+    database: TestDatabase,
     _folder: tempfile::TempDir,
 }
 
@@ -103,7 +103,12 @@ impl Site {
         let (threads, _end) = DatabaseThreads::start(&store).unwrap();
         let door = Arc::new(Door::new(options, sentences(), threads, clock.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Site { runtime, router: router(&door), door, store, clock, _database: database, _folder: folder }
+        Site { runtime, router: router(&door), door, store, clock, database, _folder: folder }
+    }
+
+    /// Changes rows as another program would.
+    pub(crate) fn sql(&self, statement: &str) {
+        self.database.sql(windlass_test_database::Access::Write).execute(statement);
     }
 
     /// Adds a token and returns its secret.

@@ -23,7 +23,7 @@ pub use query::{JobState, Panel, RunQuery, View};
 use super::fields::FieldSort;
 use super::frame::{Frame, Reader, Section};
 use super::look::Look;
-use super::runs::{look_of, params_in_a_line, took_ms};
+use super::runs::{look_of, params_in_a_line, slot_in_words, took_ms};
 use super::times::{Stamp, Times, duration, grouped};
 use graph::Graph;
 use job::{JobCard, Shown};
@@ -43,6 +43,8 @@ pub struct RunData {
     pub version: Option<i64>,
     /// The name of the schedule that started it.
     pub schedule: Option<String>,
+    /// The runs that hold the slots for which it waits.
+    pub slot_holders: Vec<i64>,
     /// How long runs of the workflow usually take.
     pub usual_ms: Option<i64>,
     /// How many jobs are in each state.
@@ -147,7 +149,7 @@ struct RunPage<'d> {
     params: String,
     version: Option<i64>,
     failure: Option<FailureBox>,
-    stop: Option<&'static str>,
+    stop: Option<String>,
     views: Vec<Choice>,
     picture: Picture,
     windows: Option<Windows>,
@@ -193,11 +195,7 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
         params: params_in_a_line(&run.params),
         version: data.version,
         failure: data.failure.as_ref().map(|failure| failure_box(failure, data, reader)),
-        stop: run.stop_reason.filter(|_| data.failure.is_none()).map(|reason| match reason {
-            StopReason::Cancelled => "It was cancelled before its jobs had finished.",
-            StopReason::TimedOut => "It reached its timeout before its jobs had finished.",
-            StopReason::Skipped => "It was skipped, because its concurrency key had no free slot.",
-        }),
+        stop: note(data),
         views: views(data, reader),
         picture: match data.query.view {
             View::Timeline => {
@@ -219,6 +217,19 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
         data,
     }
     .render()
+}
+
+/// Why the run does not go on, or why it ended before its jobs.
+fn note(data: &RunData) -> Option<String> {
+    let run = &data.run;
+    if let Some((key, limit)) = run.concurrency.as_ref().filter(|_| run.waits_for.is_some()) {
+        return Some(format!("It {}.", slot_in_words(key, *limit, &data.slot_holders)));
+    }
+    run.stop_reason.filter(|_| data.failure.is_none()).map(|reason| match reason {
+        StopReason::Cancelled => "It was cancelled before its jobs had finished.".to_owned(),
+        StopReason::TimedOut => "It reached its timeout before its jobs had finished.".to_owned(),
+        StopReason::Skipped => "It was skipped, because its concurrency key had no free slot.".to_owned(),
+    })
 }
 
 fn started_by(run: &Run, schedule: Option<&str>) -> String {

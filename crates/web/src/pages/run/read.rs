@@ -1,7 +1,7 @@
 //! Reads what the page of a run shows.
 
 use windlass_engine::store::{
-    FocusedJob, Job, JobOrder, JobWindow, LogLine, LogPosition, LogStream, Reason, Run,
+    FocusedJob, Job, JobOrder, JobPart, JobWindow, LogLine, LogPosition, LogStream, Reason, Run,
 };
 use windlass_engine::{JobStatus, Result, RunStatus, Store, WaitsFor};
 
@@ -33,6 +33,7 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
     let window = JobWindow {
         statuses: statuses(query.state),
         name: query.name.clone(),
+        part: JobPart::All,
         order: if is_large { JobOrder::Attention } else { JobOrder::Definition },
         offset: query.offset,
         limit: JOBS_OF_WINDOW,
@@ -41,6 +42,7 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
         View::Graph => JobWindow {
             statuses: vec![],
             name: None,
+            part: JobPart::All,
             order: JobOrder::Definition,
             offset: 0,
             limit: JOBS_OF_GRAPH,
@@ -53,6 +55,10 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
     Ok(RunData {
         version: store.runs().definitions(run_id)?.last().and_then(|definition| definition.version),
         schedule: run.schedule_id.map(|id| store.schedules().get(id)).transpose()?.map(|found| found.name),
+        slot_holders: match run.concurrency.as_ref().filter(|_| run.waits_for.is_some()) {
+            Some((key, _limit)) => store.runs().slot_holders(key)?,
+            None => Vec::new(),
+        },
         usual_ms: store.runs().usual_durations(&[&run.workflow])?.remove(&run.workflow),
         attempts: store.jobs().attempts_of_each(&ids)?,
         edges: match query.view {

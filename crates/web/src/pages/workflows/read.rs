@@ -1,6 +1,6 @@
 //! Reads what the pages about workflows show.
 
-use windlass_engine::store::{JobOrder, JobWindow, OccurrenceStatus, RunFilter, Schedule};
+use windlass_engine::store::{JobOrder, JobPart, JobWindow, OccurrenceStatus, RunFilter, Schedule};
 use windlass_engine::{Error, Result, Store};
 
 use super::{RUNS_OF_GRID, RUNS_OF_STRIP, WorkflowData, WorkflowSummary};
@@ -51,6 +51,7 @@ pub fn one(store: &Store, name: &str) -> Result<WorkflowData> {
         let window = JobWindow {
             statuses: vec![],
             name: None,
+            part: JobPart::WithoutItems,
             order: JobOrder::Definition,
             offset: 0,
             limit: JOBS_READ,
