@@ -28,7 +28,7 @@ pub(super) fn to(call: &Call, path: &str) -> Answer {
     Answer::see_other(format!("{}{path}", call.base_path))
 }
 
-fn to_run(call: &Call, run_id: i64) -> Answer {
+pub(super) fn to_run(call: &Call, run_id: i64) -> Answer {
     to(call, &format!("/runs/{run_id}"))
 }
 

@@ -1,7 +1,9 @@
 //! The routes of the pages. Each reads what its page shows, and hands it to a function of [`crate::pages`].
 
 mod approvals;
+mod definitions;
 mod forms;
+mod schedules;
 
 use windlass_engine::Store;
 use windlass_engine::store::{Job, JobOrder, JobPart, JobWindow, LogPosition, Reason, Role, WINDOW_MAX};
@@ -28,12 +30,14 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::page("/runs/batch", Role::Run, preview),
     Route::page("/runs/{run_id}", Role::View, one),
     Route::page("/runs/{run_id}/again", Role::Run, again),
+    Route::page("/runs/{run_id}/definition", Role::View, definitions::of_run),
     Route::page("/runs/{run_id}/retry-from", Role::Run, retry_from),
     Route::page("/approvals", Role::View, approvals::list),
     Route::page("/jobs/{job_id}/log.txt", Role::View, log_text),
     Route::page("/workflows", Role::View, all_workflows),
     Route::page("/workflows/{workflow}", Role::View, one_workflow),
     Route::page("/workflows/{workflow}/start", Role::Run, start_form),
+    Route::page("/workflows/{workflow}/versions/{version}", Role::View, definitions::version),
     Route::page("/queues", Role::View, all_queues),
     Route::page("/system", Role::View, show_system).that_tries_a_write(show_system),
     Route::page("/zone", Role::View, zone),
@@ -48,6 +52,9 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::form("/runs/{run_id}/again", Role::Run, forms::again),
     Route::form("/workflows/{workflow}/start", Role::Run, forms::start),
     Route::form("/jobs/{job_id}/approve", Role::Run, approvals::decide),
+    Route::form("/schedules/{schedule_id}/pause", Role::Edit, schedules::pause),
+    Route::form("/schedules/{schedule_id}/resume", Role::Edit, schedules::resume),
+    Route::form("/schedules/{schedule_id}/trigger", Role::Run, schedules::trigger),
     Route::form("/queues/{queue}/pause", Role::Edit, forms::pause_queue),
     Route::form("/queues/{queue}/resume", Role::Edit, forms::resume_queue),
     Route::form("/queues/{queue}/limit", Role::Edit, forms::limit_queue),

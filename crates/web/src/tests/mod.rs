@@ -5,6 +5,7 @@ mod approvals;
 mod attacks;
 mod changes;
 mod connections;
+mod details;
 mod pages;
 mod rest;
 mod roles;

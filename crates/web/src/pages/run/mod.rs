@@ -8,6 +8,7 @@ mod log;
 mod query;
 pub mod read;
 mod timeline;
+mod tree;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use windlass_engine::store::{Attempt, FocusedJob, JobCounts, JobOfRun, Run, firs
 use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason};
 
 pub use first_error::first_error;
-pub use job::JobData;
+pub use job::{ITEMS_OF_WINDOW, JobData};
 pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData};
 pub use query::{JobState, Panel, RunQuery, View};
 
@@ -28,6 +29,8 @@ use super::times::{Stamp, Times, duration, grouped};
 use graph::Graph;
 use job::{JobCard, Shown};
 use timeline::Timeline;
+use tree::Tree;
+pub use tree::{TREE_RUNS_MAX, TreeRun};
 
 /// A run with more jobs than this is shown by windows of so many.
 pub const JOBS_OF_WINDOW: i64 = 200;
@@ -41,6 +44,12 @@ pub struct RunData {
     pub run: Run,
     /// The version of the registered workflow with its definition.
     pub version: Option<i64>,
+    /// How many definitions it has had.
+    pub definitions: usize,
+    /// The job that started it: its run, its id, and its name.
+    pub parent: Option<Parent>,
+    /// The run at the top of all calls, and the runs below it.
+    pub tree: Vec<TreeRun>,
     /// The name of the schedule that started it.
     pub schedule: Option<String>,
     /// The runs that hold the slots for which it waits.
@@ -63,6 +72,17 @@ pub struct RunData {
     pub failure: Option<FailureData>,
     /// The job below the picture.
     pub job: Option<JobData>,
+}
+
+/// The job that started a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parent {
+    /// Its run.
+    pub run_id: Option<i64>,
+    /// Its id.
+    pub job_id: i64,
+    /// Its name.
+    pub name: String,
 }
 
 /// The error of a run, and how it was in other runs.
@@ -148,6 +168,8 @@ struct RunPage<'d> {
     total: String,
     params: String,
     version: Option<i64>,
+    replaced: Option<String>,
+    tree: Option<Tree>,
     failure: Option<FailureBox>,
     stop: Option<String>,
     views: Vec<Choice>,
@@ -194,6 +216,8 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
         total: grouped(data.counts.total()),
         params: params_in_a_line(&run.params),
         version: data.version,
+        replaced: (data.definitions > 1).then(|| format!("definition {}", data.definitions)),
+        tree: Tree::new(&data.tree, run.id, reader),
         failure: data.failure.as_ref().map(|failure| failure_box(failure, data, reader)),
         stop: note(data),
         views: views(data, reader),
@@ -235,7 +259,7 @@ fn note(data: &RunData) -> Option<String> {
 fn started_by(run: &Run, schedule: Option<&str>) -> String {
     let name = schedule.unwrap_or_default();
     match run.source {
-        None if run.parent_job_id.is_some() => "by a job of another run".to_owned(),
+        None if run.parent_job_id.is_some() => "by job".to_owned(),
         None => {
             run.run_key.as_ref().map_or_else(|| "by hand".to_owned(), |key| format!("by hand, key {key}"))
         }

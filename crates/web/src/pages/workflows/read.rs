@@ -63,7 +63,6 @@ pub fn one(store: &Store, name: &str) -> Result<WorkflowData> {
         let skipped = store.schedules().occurrences(schedule.id, OccurrenceStatus::Skipped, SKIPPED_SHOWN)?;
         schedules.push((schedule, skipped));
     }
-    let definition = found.as_ref().and_then(|(_, workflow)| serde_json::to_string_pretty(workflow).ok());
     Ok(WorkflowData {
         name: name.to_owned(),
         description: found.as_ref().and_then(|(_, workflow)| workflow.description.clone()),
@@ -73,6 +72,5 @@ pub fn one(store: &Store, name: &str) -> Result<WorkflowData> {
         jobs,
         runs,
         schedules,
-        definition,
     })
 }
