@@ -6,6 +6,7 @@ pub mod decide;
 mod files;
 pub mod join_rule;
 pub mod set_variables;
+pub mod signature;
 pub mod status;
 pub mod store;
 mod tables;

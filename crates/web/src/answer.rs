@@ -2,13 +2,20 @@
 
 use axum::body::Body;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER, SET_COOKIE,
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER, SET_COOKIE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::problem::Problem;
+
+/// Tells nginx to pass on what comes.
+const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// The mark of an answer whose body does not end by itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IsStream;
 
 /// How long a client may keep an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,13 +34,15 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     content_type: &'static str,
     body: Vec<u8>,
+    /// In place of the body: what comes as long as the connection is open.
+    stream: Option<Body>,
     caching: Caching,
     headers: Vec<(HeaderName, String)>,
 }
 
 impl Answer {
     fn new(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Answer {
-        Answer { status, content_type, body, caching: Caching::AskAgain, headers: Vec::new() }
+        Answer { status, content_type, body, stream: None, caching: Caching::AskAgain, headers: Vec::new() }
     }
 
     /// The view as JSON, as `-o json` prints it.
@@ -67,6 +76,13 @@ impl Answer {
     /// A page.
     pub(crate) fn html(html: String) -> Answer {
         Answer::new(StatusCode::OK, "text/html; charset=utf-8", html.into_bytes())
+    }
+
+    /// Server-sent events, after which the connection ends. A proxy must not wait for more of them.
+    pub(crate) fn stream(stream: Body) -> Answer {
+        let answer = Answer::new(StatusCode::OK, "text/event-stream", Vec::new()).never_cached();
+        let answer = answer.with_header(CONNECTION, "close".to_owned());
+        Answer { stream: Some(stream), ..answer.with_header(UNBUFFERED, "no".to_owned()) }
     }
 
     /// Plain text.
@@ -115,10 +131,15 @@ impl Answer {
         let tag = (self.status == StatusCode::OK && self.caching == Caching::AskAgain)
             .then(|| entity_tag(&self.body));
         let is_known = tag.as_deref().is_some_and(|tag| knows(asked, tag));
-        let mut response = match is_known {
-            true => Response::new(Body::empty()),
-            false => Response::new(Body::from(self.body)),
+        let is_stream = self.stream.is_some();
+        let mut response = match (is_known, self.stream) {
+            (true, _) => Response::new(Body::empty()),
+            (false, None) => Response::new(Body::from(self.body)),
+            (false, Some(stream)) => Response::new(stream),
         };
+        if is_stream {
+            response.extensions_mut().insert(IsStream);
+        }
         *response.status_mut() = if is_known { StatusCode::NOT_MODIFIED } else { self.status };
         let headers = response.headers_mut();
         if !is_known {

@@ -4,9 +4,11 @@ use std::net::IpAddr;
 
 use axum::http::HeaderMap;
 use serde::de::DeserializeOwned;
+use tokio::task::AbortHandle;
 use windlass_engine::Store;
-use windlass_engine::store::{Caller, Change};
+use windlass_engine::store::{Caller, Change, CredentialKind};
 
+use crate::hooks::Hooks;
 use crate::options::Definitions;
 use crate::pages::url::encode;
 use crate::problem::Problem;
@@ -17,6 +19,10 @@ use crate::sentences::Sentences;
 pub(crate) struct Call {
     /// Who asks. `None` only on routes for everybody.
     pub(crate) caller: Option<Caller>,
+    /// What the caller has shown: the sort and the hash of its secret.
+    pub(crate) shown: Option<(CredentialKind, String)>,
+    /// The task of the connection.
+    pub(crate) connection: Option<AbortHandle>,
     /// Where the request came from.
     pub(crate) address: IpAddr,
     /// The variable parts of the path, decoded.
@@ -32,6 +38,8 @@ pub(crate) struct Call {
     pub(crate) definitions: Definitions,
     /// Texts for people, which the program has that made the server.
     pub(crate) sentences: Sentences,
+    /// What the addresses below `/hooks` take.
+    pub(crate) hooks: Hooks,
     /// The token that forms of this session must send.
     pub(crate) form_token: Option<String>,
     /// The name of the cookie of sessions.
@@ -71,15 +79,21 @@ impl Call {
 
     /// The body as JSON. Unknown fields are refused by the type. An empty body is an empty object.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        let content_type = self.header("content-type").unwrap_or_default();
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
         if self.body.is_empty() {
             return read_json(b"{}");
         }
-        if !essence.eq_ignore_ascii_case("application/json") {
-            return Err(Problem::media_type("application/json"));
-        }
+        self.check_json_type()?;
         read_json(&self.body)
+    }
+
+    /// Refuses a body that does not say that it is JSON.
+    pub(crate) fn check_json_type(&self) -> Result<(), Problem> {
+        let content_type = self.header("content-type").unwrap_or_default();
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        match essence.eq_ignore_ascii_case("application/json") {
+            true => Ok(()),
+            false => Err(Problem::media_type("application/json")),
+        }
     }
 
     /// The fields of a form.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tower::ServiceExt;
 
+use crate::answer::IsStream;
 use crate::door::{Door, Peer, router};
 
 /// How many connections there are at most. A further one takes the place of the oldest that has no request.
@@ -75,7 +76,7 @@ struct Open {
 
 struct Connection {
     task: AbortHandle,
-    /// Whether a request is being answered.
+    /// Whether a request is being answered, or a stream is open.
     is_busy: Arc<AtomicBool>,
 }
 
@@ -95,12 +96,14 @@ impl Connections {
         }
         let number = open.next;
         open.next += 1;
-        let requests = Requests { router, peer, is_busy: Arc::clone(&is_busy) };
+        let own_task = OwnTask::default();
+        let requests = Requests { router, peer, own_task: own_task.clone(), is_busy: Arc::clone(&is_busy) };
         let registered = Registered { connections: Arc::clone(self), number };
         let task = tokio::spawn(async move {
             serve_connection(stream, requests, stopped).await;
             drop(registered);
         });
+        let _first = own_task.0.set(task.abort_handle());
         open.by_number.insert(number, Connection { task: task.abort_handle(), is_busy });
     }
 }
@@ -116,6 +119,10 @@ impl Open {
         true
     }
 }
+
+/// The task of a connection, for requests that may have to end it.
+#[derive(Clone, Default)]
+pub(crate) struct OwnTask(pub(crate) Arc<OnceLock<AbortHandle>>);
 
 /// Removes a connection from the list at its end.
 struct Registered {
@@ -153,6 +160,7 @@ async fn serve_connection(stream: TcpStream, requests: Requests, mut stopped: wa
 struct Requests {
     router: Router,
     peer: Peer,
+    own_task: OwnTask,
     is_busy: Arc<AtomicBool>,
 }
 
@@ -164,12 +172,15 @@ impl Service<Request<Incoming>> for Requests {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(self.peer);
+        request.extensions_mut().insert(self.own_task.clone());
         let (router, is_busy) = (self.router.clone(), Arc::clone(&self.is_busy));
         Box::pin(async move {
             is_busy.store(true, Ordering::Relaxed);
-            let answered = router.oneshot(request).await;
-            is_busy.store(false, Ordering::Relaxed);
-            answered
+            let Ok(answered) = router.oneshot(request).await;
+            // The connection of a stream ends with it.
+            let is_stream = answered.extensions().get::<IsStream>().is_some();
+            is_busy.store(is_stream, Ordering::Relaxed);
+            Ok(answered)
         })
     }
 }

@@ -7,6 +7,8 @@ mod call;
 mod connections;
 mod door;
 mod health;
+mod hooks;
+mod live;
 mod options;
 mod page_routes;
 pub mod pages;
@@ -18,6 +20,7 @@ mod server;
 mod sign_in;
 mod threads;
 
+pub use hooks::{HOOKS_MAX, Hook, HookForm};
 pub use options::{DEFAULT_ADDRESS, Definitions, ListenAddress, Proxy, WebOptions, check_base_path};
 pub use sentences::Sentences;
 pub use server::{Listener, WebServer};

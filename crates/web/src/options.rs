@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use crate::hooks::Hook;
+
 /// The address if none is set.
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9463);
 
@@ -60,6 +62,8 @@ pub struct WebOptions {
     pub trusted_proxies: Vec<IpAddr>,
     /// Whether callers may send commands.
     pub definitions: Definitions,
+    /// What the addresses below `/hooks` take, at the start.
+    pub hooks: Vec<Hook>,
 }
 
 impl Default for WebOptions {
@@ -71,6 +75,7 @@ impl Default for WebOptions {
             base_path: String::new(),
             trusted_proxies: Vec::new(),
             definitions: Definitions::Refused,
+            hooks: Vec::new(),
         }
     }
 }

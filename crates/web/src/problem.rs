@@ -110,6 +110,11 @@ impl Problem {
         )
     }
 
+    /// A message of another service is not signed as it must be.
+    pub(crate) fn unsigned(detail: impl Into<String>, next_step: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNAUTHORIZED, "unsigned", "A signature is needed", detail, next_step)
+    }
+
     /// The caller's role is too low.
     pub(crate) fn role(has: Role, needs: Role) -> Problem {
         Problem::new(
@@ -145,8 +150,8 @@ impl Problem {
                 StatusCode::TOO_MANY_REQUESTS,
                 "too_many_failures",
                 "Too many failures",
-                "too many tokens from this address were wrong",
-                "wait for the seconds of Retry-After, and use a token that is valid",
+                "too many tokens or signatures from this address were wrong",
+                "wait for the seconds of Retry-After, and use a token or secret that is valid",
             )
         }
     }
@@ -189,6 +194,20 @@ impl Problem {
         Problem::unavailable("too many requests wait for the database")
     }
 
+    /// The service ends.
+    pub(crate) fn stopping() -> Problem {
+        Problem::unavailable("the service is stopping")
+    }
+
+    /// No more streams may be open.
+    pub(crate) fn too_many_streams(max: usize) -> Problem {
+        Problem {
+            retry_after_s: Some(30),
+            next_step: "close other pages or streams, or ask again from time to time instead".to_owned(),
+            ..Problem::unavailable(format!("{max} streams are open, and no more may be"))
+        }
+    }
+
     fn unavailable(detail: impl Into<String>) -> Problem {
         Problem {
             retry_after_s: Some(1),
@@ -220,7 +239,7 @@ impl From<NoResult> for Problem {
     fn from(reason: NoResult) -> Problem {
         match reason {
             NoResult::Full => Problem::busy(),
-            NoResult::Stopping => Problem::unavailable("the service is stopping"),
+            NoResult::Stopping => Problem::stopping(),
             NoResult::Panicked => Problem::defect("a handler panicked"),
         }
     }

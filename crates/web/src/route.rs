@@ -1,6 +1,8 @@
 //! What a route is. A route can't be written without saying who may use it, and the server answers nothing that is not in
 //! [`all`].
 
+use std::sync::Arc;
+
 use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema};
 use windlass_engine::Store;
@@ -8,8 +10,9 @@ use windlass_engine::store::Role;
 
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::live::Viewers;
 use crate::problem::Problem;
-use crate::{assets, health, page_routes, rest, sign_in};
+use crate::{assets, health, hooks, live, page_routes, rest, sign_in};
 
 /// The largest body if a route has no need for more.
 pub(crate) const BODY_MAX: usize = 64 * 1024;
@@ -63,11 +66,18 @@ pub(crate) enum Client {
 /// A function that answers.
 pub(crate) type Handler = fn(&Store, &Call) -> Result<Answer, Problem>;
 
+/// What streams are made of.
+pub(crate) struct Streams {
+    pub(crate) viewers: Arc<Viewers>,
+}
+
 /// Where a request is answered.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// At once. The function has no store.
     AtOnce(fn(&Call) -> Result<Answer, Problem>),
+    /// At once, by a stream that goes on after that.
+    Stream(fn(&Streams, &Call) -> Result<Answer, Problem>),
     /// On a thread that reads.
     Read(Handler),
     /// On a thread that writes.
@@ -174,6 +184,25 @@ impl Route {
         }
     }
 
+    /// A stream for programs.
+    pub(crate) const fn stream(
+        path: &'static str,
+        role: Role,
+        handler: fn(&Streams, &Call) -> Result<Answer, Problem>,
+        document: Document,
+    ) -> Route {
+        Route {
+            method: Method::Get,
+            path,
+            allowed: Allowed::Role(role),
+            client: Client::Program,
+            work: Work::Stream(handler),
+            query: QueryRule::Known(&[]),
+            body_max: 0,
+            document: Some(document),
+        }
+    }
+
     /// A page.
     pub(crate) const fn page(path: &'static str, role: Role, handler: Handler) -> Route {
         Route {
@@ -220,7 +249,9 @@ impl Route {
 
 /// All routes. The server is built from this list, and the tests and the OpenAPI document read it.
 pub(crate) fn all() -> Vec<Route> {
-    let mut routes = [health::ROUTES, sign_in::ROUTES, assets::ROUTES, page_routes::ROUTES].concat();
+    let mut routes =
+        [health::ROUTES, sign_in::ROUTES, hooks::ROUTES, assets::ROUTES, page_routes::ROUTES].concat();
     routes.extend(rest::ROUTES.concat());
+    routes.extend(live::ROUTES);
     routes
 }

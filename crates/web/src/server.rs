@@ -11,6 +11,8 @@ use windlass_engine::Store;
 
 use crate::connections::accept;
 use crate::door::Door;
+use crate::hooks::Hook;
+use crate::live::{Hub, Viewers};
 use crate::options::WebOptions;
 use crate::sentences::Sentences;
 use crate::threads::{DatabaseThreads, ThreadsEnd};
@@ -56,6 +58,7 @@ pub struct WebServer {
 struct Parts {
     runtime: Runtime,
     stop: watch::Sender<bool>,
+    viewers: Arc<Viewers>,
     /// Holds the queues of the database threads, which end when the last task that holds it too has ended.
     door: Arc<Door>,
     threads: ThreadsEnd,
@@ -74,7 +77,9 @@ impl WebServer {
     ) -> io::Result<WebServer> {
         let Listener { socket, address } = listener;
         let (database_threads, threads) = DatabaseThreads::start(store)?;
-        let door = Arc::new(Door::new(options, sentences, database_threads, store.clock().clone()));
+        let viewers = Hub::start(store, threads.one_more())?;
+        let clock = store.clock().clone();
+        let door = Arc::new(Door::new(options, sentences, database_threads, Arc::clone(&viewers), clock));
         let runtime = Builder::new_multi_thread()
             .worker_threads(RUNTIME_THREADS)
             .max_blocking_threads(1)
@@ -87,7 +92,7 @@ impl WebServer {
             tokio::net::TcpListener::from_std(socket)?
         };
         runtime.spawn(accept(socket, Arc::clone(&door), stopped));
-        Ok(WebServer { address, parts: Some(Parts { runtime, stop, door, threads }) })
+        Ok(WebServer { address, parts: Some(Parts { runtime, stop, viewers, door, threads }) })
     }
 
     /// The address it listens on.
@@ -96,13 +101,28 @@ impl WebServer {
         self.address
     }
 
+    /// The streams that are open.
+    #[cfg(test)]
+    pub(crate) fn viewers(&self) -> &Arc<Viewers> {
+        self.parts.as_ref().map(|parts| &parts.viewers).expect("it runs")
+    }
+
+    /// Takes messages of other services from now on.
+    pub fn set_hooks(&self, hooks: Vec<Hook>) {
+        if let Some(parts) = &self.parts {
+            parts.door.set_hooks(hooks);
+        }
+    }
+
     /// Answers the requests that have come, and ends.
     pub fn stop(mut self) {
         self.end();
     }
 
     fn end(&mut self) {
-        let Some(Parts { runtime, stop, door, threads }) = self.parts.take() else { return };
+        let Some(Parts { runtime, stop, viewers, door, threads }) = self.parts.take() else { return };
+        // Streams do not end by themselves.
+        viewers.stop();
         stop.send_replace(true);
         // The receivers are held by the connections.
         runtime.block_on(async {

@@ -93,6 +93,11 @@ impl DatabaseThreads {
 }
 
 impl ThreadsEnd {
+    /// Another thread for which the end waits.
+    pub(crate) fn one_more(&self) -> Alive {
+        Alive::new(&self.living)
+    }
+
     /// Waits until the threads have ended, but not for long.
     pub(crate) fn wait(self) {
         let began = Instant::now();
@@ -136,7 +141,7 @@ fn run_tasks(store: &Store, receiver: &Mutex<Receiver<Task>>) {
 }
 
 /// Counts a thread while it lives.
-struct Alive(Arc<Living>);
+pub(crate) struct Alive(Arc<Living>);
 
 impl Alive {
     fn new(living: &Arc<Living>) -> Alive {

@@ -29,7 +29,7 @@ pub use handler::{
 };
 pub use kinds::{
     FakeEnd, FakeEnds, HowItEnds, Message, MessageCommand, MessageOutput, NotSent, Recipient, SecretPresence,
-    check_url, look_for_secret, open_files, send,
+    check_url, find_own_secret, look_for_secret, open_files, send,
 };
 pub use options::{THREADS_MAX, WorkerOptions};
 pub use steps::WorkerSteps;

@@ -156,7 +156,11 @@ pub(crate) fn check(name: &str, span: &Span, kind: NameKind, findings: &mut Find
                 format!("`{}` is not a valid name for {}", name.escape_debug(), with_article(noun))
             }
         };
-        findings.push(Finding::new(span.clone(), message).label(kind.rule()));
+        let finding = Finding::new(span.clone(), message).label(kind.rule());
+        findings.push(match kind == NameKind::Event && name.contains("{{") {
+            true => finding.help("the name of an event is no template; its `key` may be one"),
+            false => finding,
+        });
     }
     valid
 }

@@ -63,6 +63,7 @@ fn every_example_is_valid_and_tested_here() {
         "variables.test.toml",
         "variables.toml",
         "waiting.toml",
+        "webhook.toml",
         "word-count.toml",
         "workspace.toml",
     ];

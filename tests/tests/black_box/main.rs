@@ -15,6 +15,7 @@ mod examples;
 mod faults_files;
 mod faults_jobs;
 mod fencing;
+mod hooks;
 mod http;
 mod http_server;
 mod killed_while_starting;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use windlass_test_database::Access;
 use windlass_tests::{Engine, Sandbox, eventually};
 
+use crate::hooks::{signature, write_secret};
 use crate::http_server::{Request, Server, answer};
 
 const FAILS: &str = "name = \"fails\"\n[jobs.load]\nrun = 'echo no disk >&2; exit 3'\n";
@@ -198,4 +199,57 @@ fn a_changed_configuration_counts_after_sighup() {
     sandbox.run(&["submit", &file]).exited(0);
     let expected = "old run_failed fails\nnew run_failed fails\n";
     eventually("the second note", || (sandbox.read("noted") == expected).then_some(()));
+}
+
+const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
+
+#[test]
+fn each_delivery_of_a_message_is_signed_with_its_time_and_the_id_stays() {
+    let sandbox = Sandbox::new();
+    let refuses = Arc::new(AtomicBool::new(true));
+    let refusing = Arc::clone(&refuses);
+    let server = Server::start(move |_request, stream| {
+        let status =
+            if refusing.swap(false, Ordering::AcqRel) { "503 Service Unavailable" } else { "204 No Content" };
+        answer(stream, status, "", "");
+    });
+    let url = server.url("/hook");
+    let text = format!("[notify.ops]\nurl = '{url}'\nsecret = {{ file = 'ops.secret' }}\n");
+    sandbox.write("windlass.toml", text);
+    write_secret(&sandbox, "ops.secret", SECRET);
+    let _service = serve(&sandbox);
+    let file = sandbox.write("fails.toml", FAILS);
+    sandbox.run(&["submit", &file]).exited(0);
+    eventually("the first delivery", || (server.requests().len() == 1).then_some(()));
+    // The second one comes after five seconds.
+    await_delivery(&sandbox);
+    let header = |request: &Request, name: &str| request.header(name).unwrap_or_default().to_owned();
+    let requests = server.requests();
+    for request in &requests {
+        let (id, timestamp) = (header(request, "webhook-id"), header(request, "webhook-timestamp"));
+        let expected = signature(SECRET, &id, &timestamp, &request.body);
+        assert_eq!(header(request, "webhook-signature"), expected);
+    }
+    let [first, second] = requests.as_slice() else { panic!("two deliveries: {requests:?}") };
+    assert_eq!(header(first, "webhook-id"), header(second, "webhook-id"));
+    assert_ne!(header(first, "webhook-timestamp"), header(second, "webhook-timestamp"));
+}
+
+#[test]
+fn a_target_that_redirects_inside_fails_the_delivery() {
+    let sandbox = Sandbox::new();
+    let inside = Server::start(|_request, stream| answer(stream, "200 OK", "", ""));
+    let location = format!("Location: {}\r\n", inside.url("/admin"));
+    let server =
+        Server::start(move |_request, stream| answer(stream, "307 Temporary Redirect", &location, ""));
+    configure(&sandbox, &server.url("/hook"));
+    let _service = serve(&sandbox);
+    let file = sandbox.write("fails.toml", FAILS);
+    sandbox.run(&["submit", &file]).exited(0);
+    let error = eventually("a failed delivery", || {
+        let listed = sandbox.run(&["notify", "-o", "json"]).exited(0).json();
+        listed["notifications"][0]["last_error"].as_str().map(str::to_owned)
+    });
+    assert_eq!(error, "status 307 Temporary Redirect; redirects are not followed");
+    assert_eq!(inside.requests().len(), 0);
 }

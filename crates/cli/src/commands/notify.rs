@@ -183,7 +183,7 @@ fn test(global: &GlobalOptions, args: &NotifyArgs, configured: &[NotifyTarget]) 
     }
     let mut tried = Vec::new();
     for target in wanted {
-        let result = try_target(global, target);
+        let result = try_target(global, &target.resolve()?);
         if global.output == OutputFormat::Text {
             output::write_text(&tried_text(&result))?;
         }

@@ -7,7 +7,7 @@ use windlass_system::wake_ups::WakeUps;
 use windlass_web::{ListenAddress, WebOptions};
 
 use crate::arguments::{GlobalOptions, LogFormat, LogOptions};
-use crate::config::{self, parse_listen};
+use crate::config::{self, ConfiguredHook, parse_listen};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::service::{DEFAULT_LEVEL, TakenPort, Web};
@@ -43,7 +43,8 @@ pub(crate) fn execute(global: GlobalOptions, args: &WebArgs) -> Result<(), Failu
     logging::start(logging::service_level(config.log_level.unwrap_or(DEFAULT_LEVEL), global), format);
     let next_step = "use --log-format json for a log with one JSON object per line";
     output::refuse_json(global, "web", "a log", next_step)?;
-    let options = options(config.web.options(), args.listen)?;
+    let hooks = config.hooks.iter().map(ConfiguredHook::resolve).collect::<Result<_, Failure>>()?;
+    let options = options(WebOptions { hooks, ..config.web.options() }, args.listen)?;
     let database = Database::existing_or_new(global)?;
     let listener = database.store().listen(WakeUps::STOP);
     let requests = StopRequests::listen(listener.clone())?;

@@ -1,7 +1,10 @@
 //! The configuration file, which is read as strictly as a workflow file. Every verb reads it.
 
 mod find;
+#[cfg(feature = "web")]
+mod hooks;
 mod notify;
+mod secret;
 #[cfg(feature = "web")]
 mod web;
 
@@ -19,6 +22,8 @@ use crate::arguments::{
 use crate::error::Failure;
 use crate::read_file;
 pub(crate) use find::{ConfigFile, find};
+#[cfg(feature = "web")]
+pub(crate) use hooks::ConfiguredHook;
 pub(crate) use notify::NotifyTarget;
 #[cfg(feature = "web")]
 pub(crate) use web::{WebConfig, parse_listen};
@@ -47,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) log_level: Option<&'static str>,
     #[cfg(feature = "web")]
     pub(crate) web: WebConfig,
+    #[cfg(feature = "web")]
+    pub(crate) hooks: Vec<ConfiguredHook>,
 }
 
 /// Reads the configuration of this process. Without a file, it sets nothing.
@@ -99,6 +106,8 @@ fn take(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         log_level: table.word("log_level", &LEVELS),
         #[cfg(feature = "web")]
         web: table.table("web", web::take).unwrap_or_default(),
+        #[cfg(feature = "web")]
+        hooks: hooks::take(table, folder),
     }
 }
 

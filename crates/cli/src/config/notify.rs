@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use windlass_engine::signature::SigningKey;
 use windlass_engine::store::{NewTarget, NotificationEvent, TARGETS_MAX};
 use windlass_worker::{MessageCommand, Recipient, check_url};
 use windlass_workflow::strict::{Named, Table};
 
+use super::secret::{self, ConfiguredSecret};
 use crate::arguments::check_name;
+use crate::error::Failure;
 
 /// How long a delivery may take if nothing else is said.
 const TIMEOUT_MS: i64 = 10_000;
@@ -25,6 +28,8 @@ pub(crate) struct NotifyTarget {
     pub(crate) on: Vec<NotificationEvent>,
     pub(crate) workflows: Vec<String>,
     pub(crate) tags: Vec<String>,
+    /// What signs the messages of an address: one secret, or two while it is changed.
+    secrets: Vec<ConfiguredSecret>,
 }
 
 impl NotifyTarget {
@@ -38,10 +43,22 @@ impl NotifyTarget {
         }
     }
 
+    /// The target with the values of its secrets.
+    pub(crate) fn resolve(&self) -> Result<NotifyTarget, Failure> {
+        let owner = format!("the target `{}`", self.name);
+        let keys = self.secrets.iter().map(|secret| secret.key(&owner, SigningKey::standard));
+        let keys = keys.collect::<Result<Vec<SigningKey>, Failure>>()?;
+        let recipient = match &self.recipient {
+            Recipient::Url { url, keys: _ } => Recipient::Url { url: url.clone(), keys },
+            Recipient::Command(command) => Recipient::Command(command.clone()),
+        };
+        Ok(NotifyTarget { recipient, ..self.clone() })
+    }
+
     /// How it is reached, for people.
     pub(crate) fn means(&self) -> &'static str {
         match self.recipient {
-            Recipient::Url(_) => "url",
+            Recipient::Url { .. } => "url",
             Recipient::Command(_) => "command",
         }
     }
@@ -55,12 +72,15 @@ struct Keys {
     on: Option<Vec<String>>,
     workflows: Option<Vec<String>>,
     tags: Option<Vec<String>>,
+    secrets: Vec<ConfiguredSecret>,
 }
 
 pub(super) fn targets(table: &mut Table<'_, '_>, folder: &Path) -> Vec<NotifyTarget> {
     let mut targets = Vec::new();
     table.named("notify", |mut entry| {
-        let Some(keys) = entry.table("a target of notifications", keys) else { return };
+        let Some(keys) = entry.table("a target of notifications", |table| keys(table, folder)) else {
+            return;
+        };
         let name = entry.name().to_owned();
         if let Err(reason) = check_name(&name) {
             entry.refuse_name(format!("`{name}` can't be the name of a target"), reason);
@@ -69,6 +89,12 @@ pub(super) fn targets(table: &mut Table<'_, '_>, folder: &Path) -> Vec<NotifyTar
             entry.refuse_name(format!("there are more than {TARGETS_MAX} targets"), "remove some of them");
         }
         let Some(recipient) = recipient(&mut entry, keys.url, keys.command, folder) else { return };
+        if matches!(recipient, Recipient::Command(_)) && !keys.secrets.is_empty() {
+            entry.refuse_name(
+                format!("the target `{name}` has a `secret` and no `url`"),
+                "remove the secret: a command gets its messages from this machine",
+            );
+        }
         let on = keys.on.map(|on| on.iter().filter_map(|event| NotificationEvent::parse(event)).collect());
         targets.push(NotifyTarget {
             name,
@@ -77,12 +103,15 @@ pub(super) fn targets(table: &mut Table<'_, '_>, folder: &Path) -> Vec<NotifyTar
             on: on.unwrap_or_else(|| EVENTS.to_vec()),
             workflows: keys.workflows.unwrap_or_default(),
             tags: keys.tags.unwrap_or_default(),
+            secrets: keys.secrets,
         });
     });
     targets
 }
 
-fn keys(table: &mut Table<'_, '_>) -> Keys {
+fn keys(table: &mut Table<'_, '_>, folder: &Path) -> Keys {
+    let secret = secret::take(table, "secret", folder);
+    let former = secret::take(table, "former_secret", folder);
     Keys {
         url: table.text("url"),
         command: table.texts("command", |_word| Ok(())),
@@ -90,6 +119,7 @@ fn keys(table: &mut Table<'_, '_>) -> Keys {
         on: table.texts("on", check_event),
         workflows: table.texts("workflows", check_workflow),
         tags: table.texts("tags", check_name),
+        secrets: secret.into_iter().chain(former).collect(),
     }
 }
 
@@ -103,7 +133,7 @@ fn recipient(
     let name = entry.name().to_owned();
     match (url, command) {
         (Some(url), None) => match check_url(&url) {
-            Ok(()) => Some(Recipient::Url(url)),
+            Ok(()) => Some(Recipient::Url { url, keys: Vec::new() }),
             Err(reason) => {
                 entry.refuse_name(format!("`url` of the target `{name}` can't be used"), reason);
                 None

@@ -44,6 +44,7 @@ pub(super) fn take(table: &mut Table<'_, '_>) -> WebConfig {
         hosts: hosts.unwrap_or_default(),
         base_path: base_path.unwrap_or_default(),
         trusted_proxies: proxies.unwrap_or_default().iter().filter_map(|text| parse_ip(text).ok()).collect(),
+        hooks: Vec::new(),
         definitions: if definitions == Some(true) { Definitions::Allowed } else { Definitions::Refused },
     };
     if let Err((message, help)) = options.check() {

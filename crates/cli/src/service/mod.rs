@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass_system::wake_ups::{WakeUpListener, WakeUps};
+#[cfg(feature = "web")]
+use windlass_web::WebOptions;
 
 use crate::arguments::{GlobalOptions, LogFormat};
 #[cfg(feature = "web")]
@@ -109,7 +111,10 @@ fn start_web(
 ) -> Result<Option<Web>, Failure> {
     match &settings.web {
         WebConfig::Disabled => Ok(None),
-        WebConfig::Enabled(options) => Web::start(global, database, options, TakenPort::IsAWarning),
+        WebConfig::Enabled(options) => {
+            let options = WebOptions { hooks: settings.hooks.clone(), ..options.clone() };
+            Web::start(global, database, &options, TakenPort::IsAWarning)
+        }
     }
 }
 

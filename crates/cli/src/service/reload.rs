@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "web")]
+use windlass_web::Hook;
+
 use super::notifier::Notifier;
 use super::{Service, Settings, settings, watch};
 use crate::arguments::GlobalOptions;
@@ -50,8 +53,23 @@ impl Service<'_> {
                 self.settings.workflows.clone()
             }
         };
+        #[cfg(feature = "web")]
+        self.change_hooks(new.hooks);
         let Settings { retention, grace, log_level, .. } = new;
         self.settings = Settings { workflows, notify, retention, grace, log_level, ..self.settings.clone() };
+    }
+
+    /// Takes messages for other hooks, or with other secrets.
+    #[cfg(feature = "web")]
+    fn change_hooks(&mut self, hooks: Vec<Hook>) {
+        if hooks == self.settings.hooks {
+            return;
+        }
+        if let Some(web) = &self.web {
+            web.set_hooks(&hooks);
+            tracing::info!(hooks = hooks.len(), "the hooks changed");
+        }
+        self.settings.hooks = hooks;
     }
 
     /// Delivers to other targets. Returns those that are active now.

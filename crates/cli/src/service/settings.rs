@@ -7,15 +7,17 @@ use std::time::Duration;
 use clap::Args;
 use windlass_engine::store::Scope;
 use windlass_scheduler::Retention;
+#[cfg(feature = "web")]
+use windlass_web::Hook;
 use windlass_worker::WorkerOptions;
 
 use crate::arguments::{
     ConfiguredOptions, GlobalOptions, LogFormat, LogOptions, WorkOptions, parse_duration, push_option,
 };
 use crate::complete;
-#[cfg(feature = "web")]
-use crate::config::WebConfig;
 use crate::config::{self, Config, ConfigFile, GRACE_MAX, NotifyTarget};
+#[cfg(feature = "web")]
+use crate::config::{ConfiguredHook, WebConfig};
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
 
@@ -78,6 +80,9 @@ pub(crate) struct Settings {
     pub(crate) log_level: &'static str,
     #[cfg(feature = "web")]
     pub(crate) web: WebConfig,
+    /// With their secrets.
+    #[cfg(feature = "web")]
+    pub(crate) hooks: Vec<Hook>,
 }
 
 /// Why the configuration is read.
@@ -118,11 +123,13 @@ impl Settings {
             threads: options.work.threads.or(config.threads).unwrap_or(WorkerOptions::default().threads),
             grace: options.grace.or(config.grace).unwrap_or(DEFAULT_GRACE),
             retention: config.retention,
-            notify: config.notify,
+            notify: config.notify.iter().map(NotifyTarget::resolve).collect::<Result<_, Failure>>()?,
             log_format: options.log.format().or(config.log_format).unwrap_or(LogFormat::Text),
             log_level: config.log_level.unwrap_or(DEFAULT_LEVEL),
             #[cfg(feature = "web")]
             web: config.web,
+            #[cfg(feature = "web")]
+            hooks: config.hooks.iter().map(ConfiguredHook::resolve).collect::<Result<_, Failure>>()?,
         };
         Ok((settings, config.global))
     }
@@ -182,6 +189,11 @@ impl Settings {
         }
         #[cfg(feature = "web")]
         line("web", web_text(&self.web));
+        #[cfg(feature = "web")]
+        if !self.hooks.is_empty() {
+            let names: Vec<&str> = self.hooks.iter().map(|hook| hook.name.as_str()).collect();
+            line("hooks", names.join(", "));
+        }
         line("log", format!("{}, {}", self.log_format, self.log_level));
         text
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use windlass_web::{ListenAddress, Listener, Sentences, WebOptions, WebServer};
+use windlass_web::{Hook, ListenAddress, Listener, Sentences, WebOptions, WebServer};
 
 use crate::arguments::GlobalOptions;
 use crate::commands::doctor;
@@ -54,6 +54,11 @@ impl Web {
             WebServer::start(listener, database.store(), sentences(global, database), options.clone())
                 .map_err(|error| Failure::no_resources(&format!("the web server can't start: {error}")))?;
         Ok(Some(Web { server, base_path: options.base_path.clone() }))
+    }
+
+    /// Takes messages of other services from now on.
+    pub(crate) fn set_hooks(&self, hooks: &[Hook]) {
+        self.server.set_hooks(hooks.to_vec());
     }
 
     /// The address for browsers of this machine.

@@ -253,6 +253,8 @@ fn over(job: &Job, error: Option<&str>, broken: &BrokenBefore, global: &GlobalOp
     let after = retry.as_ref().map(|retry| format!(" `{retry}` reruns what failed, and then this job."));
     let again = retry.map(|retry| format!(" `{retry}` runs it again.")).unwrap_or_default();
     match job.status {
+        // A wait, an approval or a group of items, which no worker executes.
+        JobStatus::Successful if job.attempt == 0 => format!("It succeeded, and took {took}."),
         JobStatus::Successful => format!("It succeeded: attempt {} took {took}.", job.attempt),
         JobStatus::Failed => {
             let times = if job.failures > 1 { format!(" {} times", job.failures) } else { String::new() };

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{BAD, Bench};
+use crate::support::{BAD, Bench, GOOD};
 
 #[test]
 fn a_target_is_tried() {
@@ -97,6 +97,13 @@ fn the_keys_of_a_target_are_checked() {
         ("[notify.a]\nurl = 'https://x/'\nworkflows = ['a*b']\n", "`*` is allowed at the end only"),
         ("[notify.a]\nurl = 'https://x/'\ntimeout = '1h'\n", "must be between 1s and 5m"),
         ("[notify]\nurl = 'https://x/'\n", "must be a table"),
+        ("[notify.a]\nurl = 'https://x/'\nsecret = 'whsec_x'\n", "`secret` must be a table"),
+        ("[notify.a]\ncommand = ['y']\nsecret = { file = 'k' }\n", "has a `secret` and no `url`"),
+        (
+            "[notify.a]\nurl = 'https://x/'\nsecret = { file = 'no.secret' }\n",
+            "the secret of the target `a` can't be used",
+        ),
+        ("[notify.a]\nurl = 'https://x/'\nsecret = { env = 'SECRET' }\n", "must begin with WINDLASS_"),
     ];
     for (config, expected) in cases {
         bench.write("windlass.toml", config);
@@ -105,4 +112,53 @@ fn the_keys_of_a_target_are_checked() {
     }
     bench.write("windlass.toml", "[notify.a]\nurl = 'https://x/'\n[notify.b]\ncommand = ['true']\n");
     bench.windlass(&["serve", "--check"]).code(0).says(&["notify       a, b\n"]);
+}
+
+#[test]
+fn the_keys_of_a_hook_are_checked() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    for (name, secret, mode) in [
+        ("good", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX", 0o600),
+        ("open", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX", 0o644),
+        ("sesame", "open-sesame-open-sesame", 0o600),
+        ("short", "whsec_sesameAA", 0o600),
+    ] {
+        bench.write(name, secret);
+        fs::set_permissions(bench.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let cases = [
+        ("[hooks.a]\n", "the hook `a` needs `event` and `secret`"),
+        ("[hooks.a]\nevent = 'push'\n", "the hook `a` needs `event` and `secret`"),
+        ("[hooks.a]\nevent = 'a b'\nsecret = { file = 'good' }\n", "`event` can't be used"),
+        ("[hooks.a]\nevent = 'push'\nsecret = {}\n", "a secret has one source"),
+        (
+            "[hooks.a]\nevent = 'push'\nsecret = { file = 'good', env = 'WINDLASS_X' }\n",
+            "a secret has one source",
+        ),
+        ("[hooks.a]\nevent = 'push'\nsecret = { env = 'HOME' }\n", "must begin with WINDLASS_"),
+        (
+            "[hooks.a]\nevent = 'push'\nsecret = { env = 'WINDLASS_X' }\n",
+            "this process has no variable `WINDLASS_X`",
+        ),
+        ("[hooks.a]\nevent = 'push'\nsecret = { file = 'open' }\n", "run chmod 600 on it"),
+        ("[hooks.a]\nevent = 'push'\nsecret = { file = 'sesame' }\n", "it does not begin with whsec_"),
+        ("[hooks.a]\nevent = 'push'\nsecret = { file = 'short' }\n", "at least 24 are needed"),
+        ("[hooks.a]\nevent = 'push'\nsecret = { command = ['false'] }\n", "its command `false` failed"),
+        ("[hooks.a]\nevent = 'push'\nform = 'stripe'\nsecret = { file = 'good' }\n", "\"github\""),
+        ("[hooks.'a/b']\nevent = 'push'\nsecret = { file = 'good' }\n", "can't be the name of a hook"),
+    ];
+    for (config, expected) in cases {
+        bench.write("windlass.toml", config);
+        let refused = bench.windlass(&["serve", "--check"]);
+        refused.code(2).tells(&[expected]);
+        assert!(!format!("{refused:?}").contains("open-sesame-"), "{refused:#?}");
+    }
+    // A verb that needs no secret does not look for it.
+    bench.write("windlass.toml", "[hooks.a]\nevent = 'push'\nsecret = { file = 'nothing' }\n");
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    let secrets = "secret = { file = 'good' }\nformer_secret = { command = ['cat', 'good'] }\n";
+    bench.write("windlass.toml", &format!("[hooks.a]\nevent = 'push'\n{secrets}"));
+    bench.windlass(&["serve", "--check"]).code(0).says(&["hooks        a\n"]);
 }

@@ -47,6 +47,17 @@ impl Events<'_> {
     }
 }
 
+impl Events<'_> {
+    /// The name of the event that was received with this id of its sender.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn name_of(&self, event_id: &str) -> Result<Option<String>> {
+        let sql = "SELECT name FROM events WHERE event_id = $1";
+        self.store.read(|connection| first(connection, sql, &[event_id.into()], |row| row.text(0)))
+    }
+}
+
 fn check(signal: &NewSignal) -> std::result::Result<(), String> {
     let NewSignal { name, key, payload, event_id } = signal;
     windlass_workflow::check_event_name(name)?;

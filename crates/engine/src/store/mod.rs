@@ -6,6 +6,7 @@ mod access;
 mod apply;
 mod artifacts;
 mod cancel;
+mod changes;
 mod check;
 mod claim;
 mod copy;
@@ -52,6 +53,7 @@ pub use apply::Applied;
 pub use artifacts::{Artifact, KeptArtifact};
 pub use cancel::{Cancellation, Urgency};
 pub(crate) use cancel::{IS_STOPPED_LATER, WAITS_FOR_ITEMS};
+pub use changes::{Fingerprints, Watched};
 pub use check::Problem;
 pub use claim::capabilities::WorkerCapabilities;
 pub use claim::job::ClaimedJob;
@@ -247,7 +249,11 @@ impl Store {
             name,
             Box::new(move |connection| {
                 let recorded = match &change {
-                    Some(change) => access::audit::insert(connection, change, name, now_ms)?,
+                    Some(change) => {
+                        // Pages that are open show it.
+                        connection.wake(WakeUps::PROGRESS);
+                        access::audit::insert(connection, change, name, now_ms)?
+                    }
                     None => None,
                 };
                 let value = operation(connection)?;

@@ -1,8 +1,8 @@
 //! Everything that people's lists and reports read, for the tests of its plans.
 
 use windlass_engine::store::{
-    Cursor, DeadLetterCursor, DeadLetters, JobFilter, JobOrder, JobPart, JobWindow, LogPosition, ParamFilter,
-    RunFilter, StartedBy, TimeRange,
+    CredentialKind, Cursor, DeadLetterCursor, DeadLetters, JobFilter, JobOrder, JobPart, JobWindow,
+    LogPosition, ParamFilter, RunFilter, StartedBy, TimeRange, Watched,
 };
 use windlass_engine::{JobStatus, RunStatus, Store};
 
@@ -100,6 +100,9 @@ pub fn read_by_indexes(store: &Store) {
     }
     read_for_pages(store);
     store.upkeep().health().unwrap();
+    let callers = [CredentialKind::Token, CredentialKind::Session].map(|kind| (kind, "none".to_owned()));
+    let watched = Watched { run_ids: [500, 60_001].into(), callers: callers.into() };
+    assert!(store.upkeep().fingerprints(&watched).unwrap().valid_callers.is_empty());
     store.logs().after(LogPosition { job_id: 100, attempt: 1, line: 3 }, 5).unwrap();
     store.logs().last(100, 1, 5).unwrap();
     store.jobs().broken_before(100).unwrap();

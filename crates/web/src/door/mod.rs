@@ -12,7 +12,7 @@ mod hosts;
 mod security_headers;
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -22,14 +22,17 @@ use axum::http::{Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
-use windlass_engine::store::Caller;
+use windlass_engine::store::{Caller, CredentialKind};
 use windlass_system::Clock;
 
 use crate::answer::Answer;
 use crate::call::{Call, Query};
+use crate::connections::OwnTask;
+use crate::hooks::{Hook, Hooks};
+use crate::live::Viewers;
 use crate::options::{Proxy, WebOptions};
 use crate::problem::Problem;
-use crate::route::{self, Allowed, Client, Method, QueryRule, Route, Work};
+use crate::route::{self, Allowed, Client, Method, QueryRule, Route, Streams, Work};
 use crate::sentences::Sentences;
 use crate::sign_in;
 use crate::threads::{Access, DatabaseThreads};
@@ -53,12 +56,16 @@ pub(crate) struct Door {
     hosts: Hosts,
     failures: Failures,
     threads: DatabaseThreads,
+    streams: Streams,
     clock: Clock,
+    hooks: Mutex<Hooks>,
 }
 
 /// A caller, and the token of the forms of its session.
 struct Entered {
     caller: Caller,
+    /// The sort and the hash of the secret.
+    shown: (CredentialKind, String),
     /// `None` for a caller with a header, whose requests no other page can make.
     form_token: Option<String>,
 }
@@ -68,10 +75,18 @@ impl Door {
         options: WebOptions,
         sentences: Sentences,
         threads: DatabaseThreads,
+        viewers: Arc<Viewers>,
         clock: Clock,
     ) -> Door {
         let hosts = Hosts::new(&options.hosts);
-        Door { options, sentences, hosts, failures: Failures::default(), threads, clock }
+        let streams = Streams { viewers };
+        let hooks = Mutex::new(options.hooks.clone().into());
+        Door { options, sentences, hosts, failures: Failures::default(), threads, streams, clock, hooks }
+    }
+
+    /// Takes messages of other services from now on.
+    pub(crate) fn set_hooks(&self, hooks: Vec<Hook>) {
+        *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = hooks.into();
     }
 
     /// Answers a request to a route.
@@ -115,7 +130,9 @@ impl Door {
             QueryRule::ByHandler => Query::default(),
         };
         let call = Call {
+            shown: entered.as_ref().map(|entered| entered.shown.clone()),
             caller: entered.map(|entered| entered.caller),
+            connection: parts.extensions.get::<OwnTask>().and_then(|task| task.0.get().cloned()),
             address,
             path,
             target: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
@@ -125,6 +142,7 @@ impl Door {
             base_path: self.options.base_path.clone(),
             definitions: self.options.definitions,
             sentences: self.sentences.clone(),
+            hooks: Arc::clone(&self.hooks.lock().unwrap_or_else(PoisonError::into_inner)),
             form_token,
             is_secure: self.options.proxy == Proxy::Tls,
             cookie: cookie_name(&self.options),
@@ -133,8 +151,10 @@ impl Door {
             check_form_token(&call)?;
         }
         let answered = self.work(route, call).await;
-        let is_failure = answered.as_ref().is_err_and(|problem| problem.status == StatusCode::UNAUTHORIZED);
-        if is_failure && matches!(route.allowed, Allowed::WithSecret { .. }) {
+        // A name that no hook has is a failure too: otherwise names could be tried without end.
+        let is_failure = |status| matches!(status, StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND);
+        let has_failed = answered.as_ref().is_err_and(|problem| is_failure(problem.status));
+        if has_failed && matches!(route.allowed, Allowed::WithSecret { .. }) {
             self.failures.add(address, self.clock.now_ms());
         }
         answered
@@ -143,6 +163,7 @@ impl Door {
     async fn work(&self, route: Route, call: Call) -> Result<Answer, Problem> {
         let (access, handler) = match route.work {
             Work::AtOnce(handler) => return handler(&call),
+            Work::Stream(handler) => return handler(&self.streams, &call),
             Work::Read(handler) => (Access::Read, handler),
             Work::Write(handler) => (Access::Write, handler),
         };
@@ -158,11 +179,12 @@ impl Door {
         }
         let hash = credentials.hash();
         let kind = credentials.kind();
+        let shown = (kind, hash.clone());
         let found = self.threads.call(Access::Read, move |store| store.access().caller(kind, &hash)).await?;
         match (found?, credentials) {
-            (Some(caller), Credentials::Token(_)) => Ok(Entered { caller, form_token: None }),
+            (Some(caller), Credentials::Token(_)) => Ok(Entered { caller, shown, form_token: None }),
             (Some(caller), Credentials::Session(secret)) => {
-                Ok(Entered { caller, form_token: Some(form_token(&secret)) })
+                Ok(Entered { caller, shown, form_token: Some(form_token(&secret)) })
             }
             (None, Credentials::Token(_)) => {
                 self.failures.add(address, self.clock.now_ms());

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use windlass_views::{make_exact, schema_generator};
 
 use crate::problem::ProblemView;
-use crate::route::{self, Allowed, Document, QueryParameter, QueryRule, Route, ValueSort};
+use crate::route::{self, Allowed, Document, QueryParameter, QueryRule, Route, ValueSort, Work};
 
 pub(super) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&route::all()));
 
@@ -61,6 +61,11 @@ fn operation(
     bodies: &mut SchemaGenerator,
 ) -> Value {
     let answer = (described.answer)(generator).to_value();
+    // Of a stream, the schema is that of the data of an event.
+    let content_type = match route.work {
+        Work::Stream(_) => "text/event-stream",
+        Work::AtOnce(_) | Work::Read(_) | Work::Write(_) => "application/json",
+    };
     let parameters: Vec<Value> =
         path_parameters(route.path).into_iter().chain(query_parameters(route)).collect();
     let mut operation = json!({
@@ -69,7 +74,7 @@ fn operation(
         "description": format!("Needs the role `{}`.", role(route)),
         "parameters": parameters,
         "responses": {
-            "2XX": { "description": "Done.", "content": { "application/json": { "schema": answer } } },
+            "2XX": { "description": "Done.", "content": { (content_type): { "schema": answer } } },
             "default": { "$ref": "#/components/responses/Problem" },
         },
     });

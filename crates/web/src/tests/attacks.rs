@@ -10,7 +10,7 @@ use windlass_engine::store::Role;
 
 use super::site::Site;
 use crate::options::WebOptions;
-use crate::route;
+use crate::route::{self, Allowed, Client};
 
 /// A body without an end, which counts how much of it was taken.
 struct Endless {
@@ -69,10 +69,13 @@ fn a_form_of_another_site_changes_nothing() {
             ("another port", ask().header("origin", "http://127.0.0.1:80").form(&with_field)),
             ("no name", ask().header("origin", "null").form(&with_field)),
         ];
+        // A hook knows no sessions: without a signature nothing helps, and a form is not even read.
+        let is_hook = route.client == Client::Program && matches!(route.allowed, Allowed::WithSecret { .. });
+        let status = if is_hook { 415 } else { 403 };
         for (what, ask) in refused {
-            assert_eq!(ask.send().status, 403, "{path} with {what}");
+            assert_eq!(ask.send().status, status, "{path} with {what}");
         }
-        if matches!(route.allowed, crate::route::Allowed::Role(_)) {
+        if matches!(route.allowed, Allowed::Role(_)) {
             for form_token in ["", "0", cookie.as_str()] {
                 let reply = ask().header("origin", own).header("x-form-token", form_token).send();
                 assert_eq!(reply.status, 403, "{path} with the token {form_token:?}");

@@ -13,7 +13,7 @@ use crate::options::{ListenAddress, WebOptions};
 use crate::server::{Listener, WebServer};
 use crate::threads::{Access, DatabaseThreads, NoResult};
 
-fn start() -> (WebServer, Store, TestDatabase, tempfile::TempDir) {
+pub(super) fn start() -> (WebServer, Store, TestDatabase, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let database = TestDatabase::in_folder(folder.path());
     let clock = Clock::system();

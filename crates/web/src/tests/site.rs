@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::body::Body;
@@ -18,7 +19,9 @@ use windlass_test_database::{DatabaseKind, TestDatabase};
 use windlass_views::DoctorView;
 use windlass_workflow::{Source, Workflow};
 
+use super::counted::Counted;
 use crate::door::{Door, Peer, cookie_name, router};
+use crate::live::{Hub, Viewers};
 use crate::options::WebOptions;
 use crate::sentences::Sentences;
 use crate::threads::DatabaseThreads;
@@ -30,6 +33,8 @@ pub(crate) struct Site {
     runtime: tokio::runtime::Runtime,
     router: Router,
     pub(crate) door: Arc<Door>,
+    pub(crate) viewers: Arc<Viewers>,
+    reads: Arc<AtomicUsize>,
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     database: TestDatabase,
@@ -99,16 +104,24 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let database = TestDatabase::in_folder(folder.path());
         let clock = Clock::manual(START_MS);
-        let store = Store::new(open(&database, &clock), clock.clone(), Random::from_seed(1));
-        let (threads, _end) = DatabaseThreads::start(&store).unwrap();
-        let door = Arc::new(Door::new(options, sentences(), threads, clock.clone()));
+        let counted = Counted::new(open(&database, &clock));
+        let reads = Arc::clone(&counted.reads);
+        let store = Store::new(Arc::new(counted), clock.clone(), Random::from_seed(1));
+        let (threads, end) = DatabaseThreads::start(&store).unwrap();
+        let viewers = Hub::start(&store, end.one_more()).unwrap();
+        let door = Arc::new(Door::new(options, sentences(), threads, Arc::clone(&viewers), clock.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Site { runtime, router: router(&door), door, store, clock, database, _folder: folder }
+        Site { runtime, router: router(&door), door, viewers, reads, store, clock, database, _folder: folder }
     }
 
     /// Changes rows as another program would.
     pub(crate) fn sql(&self, statement: &str) {
         self.database.sql(windlass_test_database::Access::Write).execute(statement);
+    }
+
+    /// How many transactions have read so far.
+    pub(crate) fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
     }
 
     /// Adds a token and returns its secret.
@@ -181,7 +194,42 @@ pub(crate) fn cookie_of(reply: &Reply) -> String {
     reply.header("set-cookie").split(';').next().unwrap().to_owned()
 }
 
-impl Ask<'_> {
+/// A stream that is open.
+pub(crate) struct Stream<'s> {
+    site: &'s Site,
+    body: Body,
+}
+
+impl Stream<'_> {
+    /// The next message; `None` at the end of the stream.
+    pub(crate) fn next(&mut self) -> Option<String> {
+        let frame = self.site.runtime.block_on(self.body.frame())?;
+        Some(String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap())
+    }
+
+    /// Reads on until a message says that this has changed.
+    pub(crate) fn until(&mut self, topic: &str) -> String {
+        self.until_one_of(&[topic])
+    }
+
+    /// The same with one of several.
+    pub(crate) fn until_one_of(&mut self, topics: &[&str]) -> String {
+        loop {
+            let message = self.next().unwrap_or_else(|| panic!("the stream ended before {topics:?}"));
+            if topics.iter().any(|topic| message.contains(&format!("\"{topic}\""))) {
+                return message;
+            }
+        }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.viewers.stop();
+    }
+}
+
+impl<'s> Ask<'s> {
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
         Ask { builder: self.builder.header(name, value), ..self }
     }
@@ -216,18 +264,38 @@ impl Ask<'_> {
         Ask { body, ..self }
     }
 
-    pub(crate) fn send(self) -> Reply {
+    fn request(self) -> Request<Body> {
         let builder = match self.host {
             Some(host) => self.builder.header("host", host),
             None => self.builder,
         };
         let mut request = builder.body(self.body).unwrap();
         request.extensions_mut().insert(Peer(self.from));
-        let router = self.site.router.clone();
-        self.site.runtime.block_on(async move {
+        request
+    }
+
+    /// Opens a stream.
+    pub(crate) fn stream(self) -> Stream<'s> {
+        let (site, router) = (self.site, self.site.router.clone());
+        let request = self.request();
+        let response = site.runtime.block_on(router.oneshot(request)).unwrap();
+        assert_eq!(response.status(), 200, "{response:?}");
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Stream { site, body: response.into_body() }
+    }
+
+    pub(crate) fn send(self) -> Reply {
+        let (site, router) = (self.site, self.site.router.clone());
+        let request = self.request();
+        site.runtime.block_on(async move {
             let response = router.oneshot(request).await.unwrap();
-            let (parts, body) = response.into_parts();
-            let bytes = body.collect().await.unwrap().to_bytes();
+            let (parts, mut body) = response.into_parts();
+            let bytes =
+                match parts.headers.get("content-type").is_some_and(|value| value == "text/event-stream") {
+                    // It does not end: its beginning is enough.
+                    true => body.frame().await.unwrap().unwrap().into_data().unwrap_or_default(),
+                    false => body.collect().await.unwrap().to_bytes(),
+                };
             let body = String::from_utf8_lossy(&bytes).into_owned();
             Reply { status: parts.status, headers: parts.headers, body }
         })

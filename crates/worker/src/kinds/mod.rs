@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::handler::Handlers;
 pub use fake::{FakeEnd, FakeEnds, HowItEnds};
 pub use messages::{Message, MessageCommand, MessageOutput, NotSent, Recipient, check_url, send};
-pub use secrets::{SecretPresence, look_for_secret};
+pub use secrets::{SecretPresence, find_own_secret, look_for_secret};
 pub use shell::open_files;
 
 impl Handlers {

@@ -138,8 +138,8 @@ fn read<'t>(
         match found.name() {
             "event" => {
                 let name = expect::text(&part.node, "`event`", findings);
-                is_wrong |= name.is_none();
                 event = name.filter(|name| names::check(name, &part.node.span, NameKind::Event, findings));
+                is_wrong |= event.is_none();
             }
             "key" => {
                 key = expect::filled_text(&part.node, "`key`", findings).map(str::to_owned);

@@ -58,10 +58,12 @@ pub struct Caller {
     pub role: Role,
     /// The id of the token or of the session.
     pub credential_id: i64,
+    /// When the caller ends by itself, or the token with which the session began.
+    pub expires_at: Option<i64>,
 }
 
 /// What a caller shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CredentialKind {
     /// A token.
     Token,
@@ -78,11 +80,13 @@ impl Access<'_> {
         let now_ms = self.store.clock.now_ms();
         let sql = match kind {
             CredentialKind::Token => {
-                "SELECT id, name, role FROM tokens
+                "SELECT id, name, role, expires_at FROM tokens
                  WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)"
             }
             CredentialKind::Session => {
-                "SELECT sessions.id, sessions.name, sessions.role
+                "SELECT sessions.id, sessions.name, sessions.role,
+                        CASE WHEN tokens.expires_at < sessions.expires_at THEN tokens.expires_at
+                             ELSE sessions.expires_at END
                  FROM sessions LEFT JOIN tokens ON tokens.id = sessions.token_id
                  WHERE sessions.hash = $1 AND sessions.kind = 'session' AND sessions.expires_at > $2
                    AND tokens.revoked_at IS NULL AND (tokens.expires_at IS NULL OR tokens.expires_at > $2)"
@@ -93,7 +97,12 @@ impl Access<'_> {
 }
 
 fn read_caller(row: &dyn Row) -> Result<Caller> {
-    Ok(Caller { credential_id: row.integer(0)?, name: row.text(1)?, role: row.parsed(2, Role::parse)? })
+    Ok(Caller {
+        credential_id: row.integer(0)?,
+        name: row.text(1)?,
+        role: row.parsed(2, Role::parse)?,
+        expires_at: row.optional_integer(3)?,
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::store::Access;
 use crate::store::evidence::Evidence;
 use windlass_db::error::Result;
 use windlass_db::{Connection, first};
+use windlass_system::wake_ups::WakeUps;
 
 /// How many sessions that are over are removed when one begins.
 const REMOVED_MAX: i64 = 100;
@@ -71,6 +72,7 @@ impl Access<'_> {
     /// Returns the database's error.
     pub fn end_session(&self, session_id: i64) -> Result<()> {
         self.store.write("end a session", Evidence::Token, move |connection| {
+            connection.wake(WakeUps::PROGRESS);
             connection.execute("DELETE FROM sessions WHERE id = $1", &[session_id.into()])?;
             Ok(())
         })

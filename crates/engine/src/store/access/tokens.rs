@@ -5,6 +5,7 @@ use crate::store::Access;
 use crate::store::evidence::Evidence;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Row, all, first};
+use windlass_system::wake_ups::WakeUps;
 
 /// How many tokens are listed, the newest first.
 const LIST_MAX: i64 = 1_000;
@@ -74,6 +75,8 @@ impl Access<'_> {
     pub fn revoke_token(&self, name: &str) -> Result<Token> {
         let (name, now_ms) = (name.to_owned(), self.store.clock.now_ms());
         self.store.write("revoke a token", Evidence::Token, move |connection| {
+            // Streams that were opened with it end.
+            connection.wake(WakeUps::PROGRESS);
             let revoked = first(
                 connection,
                 "UPDATE tokens SET revoked_at = $2 WHERE name = $1 AND revoked_at IS NULL

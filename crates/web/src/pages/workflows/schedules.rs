@@ -132,7 +132,13 @@ mod tests {
         assert_eq!(rule(&other), "every 1m 30s");
         assert_eq!(
             settings(&other),
-            ["overlap: queue_all", "catches up: all", "catches up 1h at most", "up to 1m later", "day = monday"]
+            [
+                "overlap: queue_all",
+                "catches up: all",
+                "catches up 1h at most",
+                "up to 1m later",
+                "day = monday"
+            ]
         );
     }
 }

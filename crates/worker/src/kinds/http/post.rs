@@ -7,7 +7,7 @@ use windlass_workflow::kinds::http::Method;
 use super::exchange::{Exchange, text};
 use super::patience::{Over, Patience};
 use super::request::Request;
-use super::{ERROR_BODY_BYTES, NoAnswer, body, judge, redirect, status_text};
+use super::{ERROR_BODY_BYTES, NoAnswer, body, redirect, status_text};
 use crate::handler::LinkLocal;
 use crate::kinds::messages::{MessageOutput, NotSent};
 
@@ -33,7 +33,8 @@ pub(crate) fn post(
     })?;
     let status = status_text(answer.status);
     let code = answer.status.as_u16();
-    if judge::is_success(code) {
+    // Not the success of a job's request, which a redirect that leads nowhere is too.
+    if (200..300).contains(&code) {
         return Ok(status);
     }
     let redirected = if (300..400).contains(&code) { "; redirects are not followed" } else { "" };

@@ -5,6 +5,7 @@ mod command;
 
 use std::path::PathBuf;
 
+use windlass_engine::signature::{SignedMessage, SigningKey, sign};
 use windlass_system::Clock;
 
 use crate::handler::{LinkLocal, Stop};
@@ -17,8 +18,13 @@ pub(crate) const MESSAGE_MAX_BYTES: usize = 32 * 1024;
 /// Who gets a message.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Recipient {
-    /// It is sent to this address with POST.
-    Url(String),
+    /// It is sent to an address with POST.
+    Url {
+        /// The address.
+        url: String,
+        /// The keys that sign it. Without one, it is not signed.
+        keys: Vec<SigningKey>,
+    },
     /// This command is executed for each message.
     Command(MessageCommand),
 }
@@ -36,7 +42,7 @@ pub struct MessageCommand {
 impl std::fmt::Debug for Recipient {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
-            Recipient::Url(_) => "Url(…)",
+            Recipient::Url { .. } => "Url(…)",
             Recipient::Command(_) => "Command(…)",
         })
     }
@@ -93,11 +99,20 @@ pub fn send(
     let deadline_ms = clock.monotonic_ms().saturating_add(timeout_ms);
     let patience = Patience { stop: stop.clone(), clock, deadline_ms };
     match recipient {
-        Recipient::Url(url) => {
-            let headers =
-                [("webhook-id", message.id.clone()), ("webhook-timestamp", message.sent_at_s.to_string())];
+        Recipient::Url { url, keys } => {
+            let headers = headers(message, keys);
             crate::kinds::http::post::post(url, &headers, &message.json, patience, link_local, output)
         }
         Recipient::Command(command) => command::execute(command, message, &patience, output),
     }
+}
+
+/// The headers of a message, as Standard Webhooks names them.
+fn headers(message: &Message, keys: &[SigningKey]) -> Vec<(&'static str, String)> {
+    let timestamp = message.sent_at_s.to_string();
+    let signed = SignedMessage { id: &message.id, timestamp: &timestamp, body: message.json.as_bytes() };
+    let signature = (!keys.is_empty()).then(|| ("webhook-signature", sign(keys, signed)));
+    let mut headers = vec![("webhook-id", message.id.clone()), ("webhook-timestamp", timestamp.clone())];
+    headers.extend(signature);
+    headers
 }

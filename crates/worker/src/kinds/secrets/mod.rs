@@ -13,12 +13,13 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json};
 use windlass_engine::transition::Outcome;
+use windlass_system::Clock;
 use windlass_system::shortage::is_shortage;
 use windlass_workflow::model::{Secret, SecretSource};
 use windlass_workflow::secrets::JobSecret;
 use windlass_workflow::template::made_of_secrets;
 
-use crate::handler::{Attempt, Masker, SECRET_MIN_CHARS, StopCause, failed, failed_for_good};
+use crate::handler::{Attempt, Masker, SECRET_MIN_CHARS, Stop, StopCause, failed, failed_for_good};
 use source::{Missing, Worker};
 
 /// Bytes of the value of a secret, at most.
@@ -51,6 +52,25 @@ pub fn look_for_secret(secret: &Secret, dir: Option<&Path>) -> SecretPresence {
     }
 }
 
+/// The value of a secret of this process itself, which no job gets. `dir` is the folder that relative paths and a program start
+/// from.
+///
+/// # Errors
+/// Why there is no value, without a part of it.
+pub fn find_own_secret(source: &SecretSource, dir: Option<&Path>) -> Result<String, String> {
+    let (stop, clock) = (Stop::default(), Clock::system());
+    let worker = Worker {
+        variable: &|name| std::env::var_os(name),
+        output: &|words| command::output(&stop, &clock, words, dir),
+        dir,
+    };
+    worker.find("", source).and_then(check).map_err(|missing| match missing {
+        Missing::Unusable(why) | Missing::Failed(why) => why,
+        Missing::Io(what, error) => format!("{what}: {error}"),
+        Missing::Stopped(_cause) => "its command was stopped".to_owned(),
+    })
+}
+
 /// The values of the secrets that one job names.
 #[derive(Default)]
 pub(crate) struct Secrets {
@@ -71,7 +91,7 @@ impl Secrets {
     ) -> Result<Secrets, Outcome> {
         let worker = Worker {
             variable: &|name| std::env::var_os(name),
-            output: &|words| command::output(attempt, words, dir),
+            output: &|words| command::output(attempt.stop(), attempt.clock(), words, dir),
             dir,
         };
         Secrets::find(&worker, used)

@@ -1,0 +1,128 @@
+//! The thread that hears the hints of the engine, and reads for all viewers together. Without viewers, and without hints, it
+//! reads nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{io, thread};
+
+use windlass_engine::Store;
+use windlass_engine::store::Fingerprints;
+use windlass_system::wake_ups::WakeUps;
+
+use super::viewers::{Topic, Viewers, watched};
+use crate::threads::Alive;
+
+const THREAD_NAME: &str = "windlass-web-hub";
+/// The shortest time from one read to the next: at most four a second.
+const INTERVAL_MIN_US: i64 = 250_000;
+/// The pause after a read is so many times as long as the read: reads take at most a fifth of the time.
+const PAUSES_OF_READ: i64 = 4;
+
+/// The thread.
+pub(crate) struct Hub {
+    store: Store,
+    viewers: Arc<Viewers>,
+}
+
+impl Hub {
+    /// Starts the thread. It ends when the viewers are stopped.
+    pub(crate) fn start(store: &Store, alive: Alive) -> io::Result<Arc<Viewers>> {
+        let viewers = Arc::new(Viewers::new(store.listen(WakeUps::FOREIGN), store.clock().clone()));
+        let hub = Hub { store: store.clone(), viewers: Arc::clone(&viewers) };
+        thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(move || {
+            hub.serve();
+            drop(hub);
+            drop(alive);
+        })?;
+        Ok(viewers)
+    }
+
+    fn serve(&self) {
+        let mut before: Option<Fingerprints> = None;
+        let mut is_hinted = false;
+        while self.viewers.until_somebody_looks() {
+            // Changes of other processes are hints too.
+            self.store.watch();
+            is_hinted |= self.viewers.until_hint();
+            self.viewers.close_those_over();
+            if !is_hinted {
+                continue;
+            }
+            let began_us = self.store.clock().monotonic_us();
+            // After an error the change is still to be told, so it is read again.
+            is_hinted = !self.read(&mut before);
+            self.viewers.pause(pause_after(self.store.clock().monotonic_us() - began_us));
+        }
+    }
+
+    /// Reads, and tells each viewer what has changed. Returns whether it could be read.
+    fn read(&self, before: &mut Option<Fingerprints>) -> bool {
+        let viewers = self.viewers.all();
+        if viewers.is_empty() {
+            return false;
+        }
+        let now = match self.store.upkeep().fingerprints(&watched(&viewers)) {
+            Ok(now) => now,
+            Err(error) => {
+                tracing::debug!(%error, "what has changed could not be read");
+                return false;
+            }
+        };
+        let changed = changes(before.as_ref(), &now);
+        for viewer in &viewers {
+            if now.valid_callers.contains(viewer.caller()) {
+                viewer.tell(&changed);
+            } else {
+                viewer.close();
+            }
+        }
+        *before = Some(now);
+        true
+    }
+}
+
+/// How long to wait after a read.
+fn pause_after(read_us: i64) -> Duration {
+    let pause_us = (INTERVAL_MIN_US - read_us).max(read_us.saturating_mul(PAUSES_OF_READ));
+    Duration::from_micros(pause_us.max(0).unsigned_abs())
+}
+
+/// What differs. A thing that was not looked at before counts as changed.
+fn changes(before: Option<&Fingerprints>, now: &Fingerprints) -> BTreeSet<Topic> {
+    let mut changed: BTreeSet<Topic> = [
+        (Topic::Runs, before.map(|before| before.runs), now.runs),
+        (Topic::Queues, before.map(|before| before.queues), now.queues),
+        (Topic::Workflows, before.map(|before| before.workflows), now.workflows),
+        (Topic::System, before.map(|before| before.system), now.system),
+    ]
+    .into_iter()
+    .filter(|(_topic, before, now)| *before != Some(*now))
+    .map(|(topic, _before, _now)| topic)
+    .collect();
+    let of_before = |id: &i64| before.and_then(|before| before.of_runs.get(id));
+    let runs = now.of_runs.iter().filter(|(id, number)| of_before(id) != Some(*number));
+    changed.extend(runs.map(|(id, _number)| Topic::Run(*id)));
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_take_a_fifth_of_the_time_and_happen_four_times_a_second() {
+        for (read_ms, pause_ms) in [(0, 250), (10, 240), (50, 200), (51, 204), (1_000, 4_000)] {
+            assert_eq!(pause_after(read_ms * 1_000), Duration::from_millis(pause_ms), "{read_ms}");
+        }
+    }
+
+    #[test]
+    fn only_what_differs_has_changed() {
+        let now = Fingerprints { runs: 1, of_runs: [(7, 3), (8, 4)].into(), ..Fingerprints::default() };
+        assert_eq!(changes(None, &now).len(), 6);
+        assert!(changes(Some(&now), &now).is_empty());
+        let before = Fingerprints { runs: 2, of_runs: [(7, 3)].into(), ..now.clone() };
+        assert_eq!(changes(Some(&before), &now), BTreeSet::from([Topic::Runs, Topic::Run(8)]));
+    }
+}

@@ -1,0 +1,10 @@
+//! Pages that are open follow what changes. One thread hears the hints of the engine, and reads once for all viewers. A viewer
+//! is told only what has changed, and asks for it by itself.
+
+mod hub;
+mod stream;
+pub(crate) mod viewers;
+
+pub(crate) use hub::Hub;
+pub(crate) use stream::ROUTES;
+pub(crate) use viewers::Viewers;

@@ -1,0 +1,262 @@
+//! Who has a stream open, and what each of them was not told yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use windlass_engine::Clock;
+use windlass_engine::store::{CredentialKind, Watched};
+use windlass_system::wake_ups::{WakeUpListener, WakeUps};
+
+use crate::problem::Problem;
+
+/// How many streams may be open.
+pub(crate) const STREAMS_MAX: usize = 200;
+/// How long a stream is open. A browser then opens it again, and shows its secret anew.
+const STREAM_TIME_MAX_MS: i64 = 600_000;
+
+/// A thing that can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Topic {
+    /// All of them: nobody knows what has changed.
+    Everything,
+    Runs,
+    Run(i64),
+    Queues,
+    Workflows,
+    System,
+}
+
+impl Topic {
+    /// Its name in a message.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Topic::Everything => "everything".to_owned(),
+            Topic::Runs => "runs".to_owned(),
+            Topic::Run(id) => format!("run {id}"),
+            Topic::Queues => "queues".to_owned(),
+            Topic::Workflows => "workflows".to_owned(),
+            Topic::System => "system".to_owned(),
+        }
+    }
+}
+
+/// Who opens a stream, and what for.
+#[derive(Debug, Clone)]
+pub(crate) struct NewViewer {
+    /// The sort and the hash of the secret that was shown.
+    pub(crate) caller: (CredentialKind, String),
+    /// When the caller ends.
+    pub(crate) expires_at: Option<i64>,
+    /// The run whose page is open.
+    pub(crate) run_id: Option<i64>,
+}
+
+/// A stream that is open.
+pub(crate) struct Viewer {
+    new: NewViewer,
+    opened_at_ms: i64,
+    /// What it was not told yet. It is a set, so a slow viewer needs no more memory than a fast one.
+    untold: Mutex<BTreeSet<Topic>>,
+    changed: Notify,
+    over: watch::Sender<bool>,
+}
+
+/// What a viewer gets next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    Changed(BTreeSet<Topic>),
+    /// The stream ends.
+    Closed,
+}
+
+impl Viewer {
+    /// Waits until there is something to tell.
+    pub(crate) async fn news(&self) -> News {
+        loop {
+            if *self.over.borrow() {
+                return News::Closed;
+            }
+            let topics = std::mem::take(&mut *locked(&self.untold));
+            if !topics.is_empty() {
+                return News::Changed(topics);
+            }
+            // A notification that came in between is kept.
+            self.changed.notified().await;
+        }
+    }
+
+    /// Waits until the stream is over.
+    pub(crate) async fn closed(&self) {
+        // The sender is a part of this.
+        let mut over = self.over.subscribe();
+        let _over = over.wait_for(|over| *over).await;
+    }
+
+    /// Adds what has changed, as far as this viewer looks at it.
+    pub(super) fn tell(&self, topics: &BTreeSet<Topic>) {
+        let wanted = topics.iter().copied().filter(|topic| match topic {
+            Topic::Run(id) => self.new.run_id == Some(*id),
+            Topic::Everything | Topic::Runs | Topic::Queues | Topic::Workflows | Topic::System => true,
+        });
+        let mut untold = locked(&self.untold);
+        untold.extend(wanted);
+        if !untold.is_empty() {
+            self.changed.notify_one();
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.over.send_replace(true);
+        self.changed.notify_one();
+    }
+
+    pub(super) fn caller(&self) -> &(CredentialKind, String) {
+        &self.new.caller
+    }
+
+    /// Whether its time is over.
+    fn is_over(&self, clock: &Clock) -> bool {
+        self.new.expires_at.is_some_and(|at| at <= clock.now_ms())
+            || clock.monotonic_ms() - self.opened_at_ms >= STREAM_TIME_MAX_MS
+    }
+}
+
+/// All streams that are open.
+pub(crate) struct Viewers {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Where the hub waits for hints.
+    listener: WakeUpListener,
+    clock: Clock,
+}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    open: BTreeMap<u64, Arc<Viewer>>,
+    is_stopping: bool,
+}
+
+/// A stream that is open until this is dropped.
+pub(crate) struct Opened {
+    viewers: Arc<Viewers>,
+    number: u64,
+    pub(crate) viewer: Arc<Viewer>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        locked(&self.viewers.state).open.remove(&self.number);
+        self.viewer.close();
+    }
+}
+
+impl Viewers {
+    pub(crate) fn new(listener: WakeUpListener, clock: Clock) -> Viewers {
+        Viewers { state: Mutex::default(), changed: Condvar::new(), listener, clock }
+    }
+
+    /// Opens a stream. The viewer does not know what changed before, so its first news is everything.
+    pub(crate) fn open(self: &Arc<Self>, new: NewViewer) -> Result<Opened, Problem> {
+        let mut state = locked(&self.state);
+        if state.is_stopping {
+            return Err(Problem::stopping());
+        }
+        if state.open.len() >= STREAMS_MAX {
+            return Err(Problem::too_many_streams(STREAMS_MAX));
+        }
+        let number = state.next;
+        state.next += 1;
+        let viewer = Arc::new(Viewer {
+            new,
+            opened_at_ms: self.clock.monotonic_ms(),
+            untold: Mutex::new(BTreeSet::from([Topic::Everything])),
+            changed: Notify::new(),
+            over: watch::Sender::new(false),
+        });
+        state.open.insert(number, Arc::clone(&viewer));
+        drop(state);
+        self.wake();
+        Ok(Opened { viewers: Arc::clone(self), number, viewer })
+    }
+
+    /// Ends all streams, and takes no new ones.
+    pub(crate) fn stop(&self) {
+        let mut state = locked(&self.state);
+        state.is_stopping = true;
+        for viewer in state.open.values() {
+            viewer.close();
+        }
+        drop(state);
+        self.wake();
+    }
+
+    /// Lets the hub look at the streams again.
+    fn wake(&self) {
+        self.changed.notify_all();
+        self.listener.raise(WakeUps::STOP);
+    }
+
+    /// How many streams are open.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        locked(&self.state).open.len()
+    }
+
+    /// Waits until somebody looks. `false` at the end.
+    pub(super) fn until_somebody_looks(&self) -> bool {
+        let mut state = locked(&self.state);
+        while state.open.is_empty() && !state.is_stopping {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        !state.is_stopping
+    }
+
+    /// Waits for a time, or for the end.
+    pub(super) fn pause(&self, time: Duration) {
+        let state = locked(&self.state);
+        let _ended = self.changed.wait_timeout_while(state, time, |state| !state.is_stopping);
+    }
+
+    /// Waits for hints, but not after a stream's time is over. Returns whether there were any.
+    pub(super) fn until_hint(&self) -> bool {
+        let (wall_ms, monotonic_ms) = (self.clock.now_ms(), self.clock.monotonic_ms());
+        let next_end_ms = locked(&self.state)
+            .open
+            .values()
+            .map(|viewer| {
+                let left_ms = viewer.opened_at_ms + STREAM_TIME_MAX_MS - monotonic_ms;
+                viewer.new.expires_at.map_or(left_ms, |at| left_ms.min(at - wall_ms))
+            })
+            .min();
+        let longest = Duration::from_millis(STREAM_TIME_MAX_MS.unsigned_abs());
+        let wait = self.clock.until(next_end_ms.map(|left_ms| wall_ms + left_ms), longest);
+        self.listener.wait(wait).intersects(WakeUps::FOREIGN)
+    }
+
+    /// Ends the streams whose time is over.
+    pub(super) fn close_those_over(&self) {
+        for viewer in locked(&self.state).open.values().filter(|viewer| viewer.is_over(&self.clock)) {
+            viewer.close();
+        }
+    }
+
+    /// Those that are open now.
+    pub(super) fn all(&self) -> Vec<Arc<Viewer>> {
+        locked(&self.state).open.values().cloned().collect()
+    }
+}
+
+/// What the viewers look at.
+pub(super) fn watched(viewers: &[Arc<Viewer>]) -> Watched {
+    Watched {
+        run_ids: viewers.iter().filter_map(|viewer| viewer.new.run_id).collect(),
+        callers: viewers.iter().map(|viewer| viewer.new.caller.clone()).collect(),
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,229 @@
+//! Streams: what they tell, who may have one and for how long, and what they cost.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use windlass_engine::store::Role;
+
+use super::connections::start;
+use super::site::{START_MS, Site};
+use crate::live::viewers::STREAMS_MAX;
+
+const PATH: &str = "/api/v1/stream";
+
+#[test]
+fn a_stream_tells_what_has_changed() {
+    let site = Site::new();
+    let token = site.token("page", Role::View);
+    let run_id = site.run();
+    let mut stream = site.get(&format!("{PATH}?run={run_id}")).token(&token).stream();
+    assert_eq!(stream.next().unwrap(), "retry: 2000\n\n");
+    assert_eq!(stream.next().unwrap(), "event: changed\ndata: {\"changed\":[\"everything\"]}\n\n");
+    // The first read has nothing to compare with.
+    loop {
+        site.run();
+        if !stream.until_one_of(&["runs", "everything"]).contains("workflows") {
+            break;
+        }
+    }
+    site.store.runs().cancel(run_id).unwrap();
+    let message = stream.until(&format!("run {run_id}"));
+    assert!(!message.contains("workflows"), "{message}");
+    let other = site.run();
+    let message = stream.until("runs");
+    assert!(!message.contains(&format!("run {other}")), "nobody looks at it: {message}");
+    site.post("/api/v1/queues/mail/pause").token(&site.token("edit", Role::Edit)).send().is(200);
+    stream.until("queues");
+}
+
+#[test]
+fn a_stream_needs_a_caller() {
+    let site = Site::new();
+    site.get(PATH).send().is(401);
+    site.get(PATH).token("windlass_0").send().is(401);
+    site.get(PATH).header("cookie", "windlass_9463=0").send().is(401);
+    assert_eq!(site.viewers.count(), 0);
+    site.get(&format!("{PATH}?run=x")).token(&site.token("a", Role::View)).send().is(400);
+}
+
+#[test]
+fn a_stream_ends_with_its_caller() {
+    let site = Site::new();
+    let revoked = site.token("revoked", Role::View);
+    let mut stream = site.get(PATH).token(&revoked).stream();
+    stream.until("everything");
+    site.store.access().revoke_token("revoked").unwrap();
+    while stream.next().is_some() {}
+
+    let expiring = site.token_until("expiring", Role::View, Some(START_MS + 60_000));
+    let mut stream = site.get(PATH).token(&expiring).stream();
+    stream.until("everything");
+    site.clock.advance_ms(59_999);
+    let mut other = site.get(PATH).token(&expiring).stream();
+    other.until("everything");
+    site.clock.advance_ms(1);
+    while stream.next().is_some() {}
+    while other.next().is_some() {}
+
+    let token = site.token("with session", Role::View);
+    let reply =
+        site.post("/login").header("origin", "http://127.0.0.1:9463").form(&format!("token={token}")).send();
+    let cookie = super::site::cookie_of(reply.is(303));
+    let mut of_token = site.get(PATH).header("cookie", &cookie).stream();
+    of_token.until("everything");
+    site.store.access().revoke_token("with session").unwrap();
+    while of_token.next().is_some() {}
+
+    let cookie = site.session(Role::View);
+    let mut of_session = site.get(PATH).header("cookie", &cookie).stream();
+    of_session.until("everything");
+    site.post("/logout").by_browser(&cookie).send().is(303);
+    while of_session.next().is_some() {}
+    drop((stream, other, of_token, of_session));
+    assert_eq!(site.viewers.count(), 0);
+}
+
+#[test]
+fn a_stream_ends_after_ten_minutes() {
+    let site = Site::new();
+    let mut stream = site.get(PATH).token(&site.token("a", Role::View)).stream();
+    stream.until("everything");
+    site.clock.advance_ms(600_000);
+    while stream.next().is_some() {}
+}
+
+#[test]
+fn a_hundred_viewers_cost_the_reads_of_one() {
+    let site = Site::new();
+    let token = site.token("page", Role::View);
+    let cost_of = |viewers: usize| {
+        let mut streams: Vec<_> = (0..viewers).map(|_| site.get(PATH).token(&token).stream()).collect();
+        for stream in &mut streams {
+            stream.until("everything");
+        }
+        // The hints of earlier changes are read by now.
+        site.run();
+        streams[0].until("runs");
+        let before = site.reads();
+        let run_id = site.run();
+        for stream in &mut streams {
+            stream.until("runs");
+        }
+        site.store.runs().cancel(run_id).unwrap();
+        for stream in &mut streams {
+            stream.until("runs");
+        }
+        site.reads() - before
+    };
+    // A hint of an earlier change may come in between.
+    let of_one = cost_of(1);
+    assert!((2..=4).contains(&of_one), "{of_one}");
+    let of_hundred = cost_of(100);
+    assert!((2..=4).contains(&of_hundred), "{of_hundred}");
+}
+
+#[test]
+fn nothing_is_read_while_nothing_happens_or_nobody_looks() {
+    let site = Site::new();
+    let token = site.token("page", Role::View);
+    let mut stream = site.get(PATH).token(&token).stream();
+    stream.until("everything");
+    site.run();
+    stream.until("runs");
+    let before = site.reads();
+    // Hours pass on the clock, but the stream would end after ten minutes.
+    for _minute in 0..9 {
+        site.clock.advance_ms(60_000);
+        std::thread::yield_now();
+    }
+    assert_eq!(site.reads(), before, "nothing happens");
+    drop(stream);
+    assert_eq!(site.viewers.count(), 0);
+    let before = site.reads();
+    for _ in 0..5 {
+        site.run();
+    }
+    assert_eq!(site.reads(), before, "nobody looks");
+}
+
+#[test]
+fn there_are_only_so_many_streams() {
+    let site = Site::new();
+    let token = site.token("page", Role::View);
+    let streams: Vec<_> = (0..STREAMS_MAX).map(|_| site.get(PATH).token(&token).stream()).collect();
+    let refused = site.get(PATH).token(&token).send();
+    refused.is(503);
+    assert_eq!(refused.header("retry-after"), "30");
+    assert!(refused.body.contains("200 streams are open"), "{refused:?}");
+    site.get("/api/v1/runs").token(&token).send().is(200);
+    drop(streams);
+    site.get(PATH).token(&token).send().is(200);
+}
+
+/// Asks for a stream, and reads nothing.
+fn ask(address: std::net::SocketAddr, token: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!("GET {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    let _closed = stream.write_all(head.as_bytes());
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+/// Reads until the text was there. `false` if the connection ended before.
+fn read_until(stream: &mut TcpStream, text: &str) -> bool {
+    let (mut read, mut buffer) = (Vec::new(), [0; 4_096]);
+    while !String::from_utf8_lossy(&read).contains(text) {
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return false,
+            Ok(count) => read.extend_from_slice(&buffer[..count]),
+        }
+    }
+    true
+}
+
+fn token_of(store: &windlass_engine::Store) -> String {
+    let secret = windlass_engine::store::Secret::generate().unwrap();
+    let hash = secret.hash();
+    let token =
+        windlass_engine::store::NewToken { name: "t".to_owned(), hash, role: Role::View, expires_at: None };
+    store.access().add_token(token).unwrap();
+    secret.text().to_owned()
+}
+
+#[test]
+fn a_thousand_slow_viewers_keep_nobody_out() {
+    let (server, store, _database, _folder) = start();
+    let token = token_of(&store);
+    let mut streams: Vec<TcpStream> = (0..1_000).map(|_| ask(server.address(), &token)).collect();
+    // Each has its answer: a stream, a refusal, or the end of the connection.
+    let open = streams.iter_mut().filter_map(|stream| read_until(stream, "\r\n\r\n").then_some(())).count();
+    assert!(open >= STREAMS_MAX, "{open}");
+    assert!(server.viewers().count() <= STREAMS_MAX, "{}", server.viewers().count());
+    let mut health = TcpStream::connect(server.address()).unwrap();
+    write!(health, "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    assert!(read_until(&mut health, "ok\n"));
+    drop(server);
+}
+
+#[test]
+fn the_end_of_the_server_is_the_end_of_all_streams() {
+    let (server, store, _database, _folder) = start();
+    let token = token_of(&store);
+    let mut streams: Vec<TcpStream> = Vec::new();
+    while streams.len() < 100 {
+        let mut stream = ask(server.address(), &token);
+        assert!(read_until(&mut stream, "everything"));
+        streams.push(stream);
+    }
+    assert_eq!(server.viewers().count(), 100);
+    let viewers = std::sync::Arc::clone(server.viewers());
+    server.stop();
+    // No stream was cut off: each ended by itself, and its connection after it.
+    assert_eq!(viewers.count(), 0);
+    for stream in &mut streams {
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).unwrap();
+        assert!(rest.ends_with("0\r\n\r\n"), "{rest:?}");
+    }
+}
