@@ -1,4 +1,4 @@
-// Everything works without this script. It adds keys, the selection, and the reader's zone.
+// Everything works without this script. It adds keys, the selection, the reader's zone, and what changes.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -124,9 +124,10 @@
   };
 
   // The output: lines are loaded as they come into sight, and few of them are kept.
-  const lines = $("#lines");
   const kept = 1200;
+  let lines = null, seen = null, scrolled = false, isEmpty = false;
   const numberOf = (line) => Number(line.id.slice(1));
+  const isOpen = () => Boolean(lines && lines.dataset.open !== undefined);
   const more = (number, words) => {
     const link = document.createElement("a");
     link.className = "more";
@@ -134,12 +135,27 @@
     link.textContent = words;
     return link;
   };
+  const watch = () => { seen.disconnect(); for (const link of $$(".more", lines)) seen.observe(link); };
+  // Takes lines out at one end, and puts a link in their place.
+  const trim = (isAtEnd) => {
+    const all = $$(".ln", lines);
+    const surplus = all.length - kept;
+    if (surplus <= 0) return;
+    const gone = isAtEnd ? all.slice(-surplus) : all.slice(0, surplus);
+    const edge = isAtEnd ? lines.lastElementChild : lines.firstElementChild;
+    if (edge.classList.contains("more")) edge.remove();
+    const link = isAtEnd ? more(numberOf(gone[0]), "lines after · show")
+      : more(Math.max(1, numberOf(gone[gone.length - 1]) - 399), "lines before · show");
+    const [top, height] = [lines.scrollTop, lines.scrollHeight];
+    for (const line of gone) line.remove();
+    if (isAtEnd) lines.append(link);
+    else { lines.prepend(link); lines.scrollTop = top - (height - lines.scrollHeight); }
+  };
   const load = async (link) => {
     if (link.dataset.loading) return;
     link.dataset.loading = "1";
     const isBefore = link === lines.firstElementChild;
-    const other = await fetched(link.href);
-    const box = $("#lines", other);
+    const box = $("#lines", await fetched(link.href));
     if (!box) return;
     for (const line of $$(".ln", box)) line.classList.remove("asked");
     const next = isBefore ? box.firstElementChild : box.lastElementChild;
@@ -148,90 +164,147 @@
     const height = lines.scrollHeight;
     link.replaceWith(...parts);
     if (isBefore) lines.scrollTop += lines.scrollHeight - height;
-    const all = $$(".ln", lines);
-    const surplus = all.length - kept;
-    if (surplus > 0) {
-      const gone = isBefore ? all.slice(-surplus) : all.slice(0, surplus);
-      const edge = isBefore ? lines.lastElementChild : lines.firstElementChild;
-      if (edge.classList.contains("more")) edge.remove();
-      const first = numberOf(gone[0]);
-      const link = isBefore ? more(first, "lines after · show") : more(Math.max(1, numberOf(gone[gone.length - 1]) - 399), "lines before · show");
-      const top = lines.scrollHeight;
-      for (const line of gone) line.remove();
-      if (isBefore) lines.append(link); else { lines.prepend(link); lines.scrollTop -= top - lines.scrollHeight; }
-    }
+    trim(isBefore);
     watch();
   };
-  const seen = lines && new IntersectionObserver((entries) => {
-    for (const entry of entries) if (entry.isIntersecting && scrolled) load(entry.target).catch(() => {});
-  }, { root: lines, rootMargin: "200px" });
-  let scrolled = false;
-  const watch = () => { seen.disconnect(); for (const link of $$(".more", lines)) seen.observe(link); };
-  const follow = async () => {
-    const last = $$(".ln", lines).pop();
-    const number = last ? numberOf(last) + 1 : 1;
-    if ($(".more:last-child", lines) && number > 1) return;
-    const other = await fetched(`?job=${lines.dataset.job}&attempt=${lines.dataset.attempt}&line=${number}`);
-    const box = $("#lines", other);
+  // A line that was written now. It is shown if the line before it is.
+  const add = ({ attempt, line, html }) => {
+    if (!lines || Number(lines.dataset.attempt) !== attempt) return refreshSoon();
+    const last = lines.lastElementChild;
+    if (last && (last.classList.contains("more") || numberOf(last) >= line)) return;
     const isAtEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 40;
-    for (const line of box ? $$(".ln", box) : []) {
-      if (numberOf(line) < number) continue;
-      line.classList.remove("asked");
-      lines.append(line);
-    }
+    const row = new DOMParser().parseFromString(html, "text/html").body.firstElementChild;
+    lines.append(row);
+    lines.dataset.last = line;
+    if ($$(".ln", lines).length > kept + 200) { trim(false); watch(); }
     if (isAtEnd) lines.scrollTop = lines.scrollHeight;
-    if (!box || box.dataset.open === undefined) delete lines.dataset.open;
   };
-  if (lines) {
+  const openLog = () => {
+    lines = $("#lines");
+    isEmpty = Boolean($("#no-lines"));
+    if (!lines) return;
+    scrolled = false;
+    seen = new IntersectionObserver((entries) => {
+      for (const entry of entries) if (entry.isIntersecting && scrolled) load(entry.target).catch(() => {});
+    }, { root: lines, rootMargin: "200px" });
     lines.addEventListener("scroll", () => { if (!scrolled) { scrolled = true; watch(); } }, { once: true });
     watch();
     const first = $(".ln.first", lines) || $(".ln.asked", lines);
     if (first && !location.hash.startsWith("#L")) lines.scrollTop = first.offsetTop - lines.offsetTop - 120;
-    else if (lines.dataset.open !== undefined) lines.scrollTop = lines.scrollHeight;
+    else if (isOpen()) lines.scrollTop = lines.scrollHeight;
     const wrap = $("#wrap");
-    if (wrap) {
-      wrap.hidden = false;
-      wrap.addEventListener("click", () => {
-        const isWrapped = !lines.classList.toggle("nowrap");
-        wrap.setAttribute("aria-pressed", isWrapped);
-      });
-    }
-  }
+    if (!wrap || !wrap.hidden) return;
+    wrap.hidden = false;
+    wrap.addEventListener("click", () => {
+      const isWrapped = !lines.classList.toggle("nowrap");
+      wrap.setAttribute("aria-pressed", isWrapped);
+    });
+  };
 
-  // What changes while it is in sight. A hidden tab asks nothing.
-  const parts = ["#runs tbody", ".night", ".tabs", ".note", ".rh", ".fail", ".work"];
-  const isLive = () => $("#runs") ? !/[?&]before=/.test(location.search) : Boolean($("h1 .st.run, h1 .st.wait"));
-  const isBusy = () => $("dialog[open]") || $("#runs input:checked") || document.activeElement.matches("input,select,textarea,summary");
+  // Makes a part of the page like another one. What is the same stays in the page, with its focus, its selection, its
+  // position, and what the reader has opened or written.
+  const ownParts = "#live,#wrap,#bulk,dialog";
+  const keyOf = (node) => node.nodeType === 1 ? node.id || node.dataset.run || node.getAttribute("href") || "" : "";
+  const isLike = (left, right) => left.nodeName === right.nodeName && keyOf(left) === keyOf(right)
+    && !(left.id === "lines" && (left.dataset.job !== right.dataset.job || left.dataset.attempt !== right.dataset.attempt));
+  const liken = (now, then) => {
+    if (now.isEqualNode(then)) return;
+    if (now.nodeType !== 1) { now.data = then.data; return; }
+    if (now.matches(ownParts)) return;
+    if (now.id === "lines") {
+      // The output comes by its own way.
+      if (then.dataset.open === undefined) delete now.dataset.open;
+      return;
+    }
+    for (const { name } of [...now.attributes]) if (!then.hasAttribute(name) && name !== "open") now.removeAttribute(name);
+    for (const { name, value } of then.attributes) {
+      if (name !== "open" && now.getAttribute(name) !== value) now.setAttribute(name, value);
+    }
+    const left = new Map();
+    for (const child of now.childNodes) if (keyOf(child)) left.set(child.nodeName + keyOf(child), child);
+    let place = now.firstChild;
+    for (const child of [...then.childNodes]) {
+      const known = keyOf(child) && left.get(child.nodeName + keyOf(child));
+      const like = known && known.parentNode === now && isLike(known, child) ? known
+        : place && isLike(place, child) && !keyOf(child) ? place : null;
+      if (!like) { now.insertBefore(document.importNode(child, true), place); continue; }
+      if (like === place) place = place.nextSibling; else now.insertBefore(like, place);
+      liken(like, child);
+    }
+    while (place) { const next = place.nextSibling; place.remove(); place = next; }
+  };
+
+  // What changes while it is in sight. One stream tells what has changed; a hidden tab has none.
+  const path = location.pathname.slice(base.length);
+  const run = (path.match(/^\/runs\/(\d+)$/) || [])[1];
+  const topics = run ? [`run ${run}`] : path === "/queues" ? ["queues"] : path === "/system" ? ["system", "runs"]
+    : /^\/(runs|approvals)$/.test(path) ? ["runs", "queues", "system"]
+    : /^\/workflows(\/[^/]+)?$/.test(path) ? ["workflows", "runs"] : null;
+  const main = $("main"), live = $("#live");
+  const say = (words) => { if (live) { live.hidden = false; live.textContent = words; } };
+  let tag = "";
   const refresh = async () => {
-    const other = await fetched(location.href);
-    // A job has written its first line.
-    if (!lines && $("#lines", other)) return location.reload();
+    const headers = { "X-Fragment": "main", ...(tag && { "If-None-Match": tag }) };
+    const response = await fetch(location.href, { credentials: "same-origin", redirect: "error", cache: "no-store", headers });
+    if (response.status === 304) return;
+    if (!response.ok) throw new Error(response.status);
+    tag = response.headers.get("ETag") || "";
+    const then = $("main", new DOMParser().parseFromString(await response.text(), "text/html"));
+    if (!then) return;
     const row = rows()[at];
-    const key = row && (row.dataset.run || row.getAttribute("href"));
-    for (const part of parts) {
-      const [now, then] = [$(part), $(part, other)];
-      if (now && then && now.outerHTML !== then.outerHTML) now.replaceWith(then);
-      else if (now && !then && part === ".fail") now.remove();
-      else if (!now && then && part === ".fail") $(".work").before(then);
-    }
-    at = key ? rows().findIndex((row) => (row.dataset.run || row.getAttribute("href")) === key) : -1;
-    if (rows()[at]) rows()[at].classList.add("at");
+    liken(main, then);
+    at = rows().indexOf(row);
+    if (row && at >= 0) row.classList.add("at");
+    if ($("#lines") !== lines || Boolean($("#no-lines")) !== isEmpty) { openLog(); listen(); }
   };
-  const live = $("#live");
-  if (isLive() && live) live.hidden = false;
-  let turn = 0;
-  const tick = async () => {
-    turn += 1;
-    if (!document.hidden) {
-      try {
-        if (lines && lines.dataset.open !== undefined) await follow();
-        if (turn % 3 === 0 && isLive() && !isBusy()) await refresh();
-        if (live) live.textContent = "Live";
-      } catch (error) {
-        if (live) live.textContent = "No connection";
-      }
-    }
-    setTimeout(tick, 2000);
+  // One at a time, and after a change that came meanwhile once more.
+  let isAsking = false, isDue = false, timer = 0;
+  const refreshSoon = () => {
+    isDue = true;
+    if (isAsking || timer || document.hidden) return;
+    timer = setTimeout(async () => {
+      timer = 0;
+      isAsking = true;
+      isDue = false;
+      try { await refresh(); say("Live"); } catch (error) { say("No connection"); }
+      isAsking = false;
+      if (isDue) refreshSoon();
+    }, 150);
   };
-  if (isLive() || (lines && lines.dataset.open !== undefined)) setTimeout(tick, 2000);
+  let source = null, retry = 0;
+  const silence = () => { if (source) source.close(); source = null; clearTimeout(retry); };
+  const listen = () => {
+    silence();
+    if (document.hidden) return;
+    const asked = new URLSearchParams();
+    if (run) asked.set("run", run);
+    // The output that is open, or will be with its first line.
+    const output = isOpen() ? lines : $("#no-lines");
+    if (output) {
+      const last = output === lines && lines.lastElementChild;
+      asked.set("job", output.dataset.job);
+      asked.set("after", `${output.dataset.attempt}.${!last ? 0 : last.classList.contains("ln") ? numberOf(last) : lines.dataset.last}`);
+    }
+    const own = source = new EventSource(`${base}/live?${asked}`);
+    source.addEventListener("changed", (event) => {
+      const { changed } = JSON.parse(event.data);
+      if (changed.some((name) => name === "everything" || topics.includes(name))) refreshSoon();
+    });
+    source.addEventListener("line", (event) => add(JSON.parse(event.data)));
+    source.addEventListener("error", () => {
+      if (own !== source) return;
+      say("No connection");
+      // A browser tries again by itself, but not after a refusal. Then the page asks from time to time.
+      if (own.readyState === EventSource.CLOSED) retry = setTimeout(() => { refreshSoon(); listen(); }, 10000);
+    });
+  };
+  openLog();
+  if (topics) {
+    listen();
+    document.addEventListener("visibilitychange", () => document.hidden ? silence() : listen());
+    addEventListener("pagehide", silence);
+    addEventListener("pageshow", (event) => { if (event.persisted) listen(); });
+    // Times that run go on.
+    setInterval(() => { if ($(".st.run", main)) refreshSoon(); }, 10000);
+  }
 })();

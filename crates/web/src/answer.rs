@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER, SET_COOKIE,
+    VARY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
@@ -12,6 +13,10 @@ use crate::problem::Problem;
 
 /// Tells nginx to pass on what comes.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+const HTML: &str = "text/html; charset=utf-8";
+/// With this header a page comes without its frame, which has the time of day. So its `ETag` says whether it is the same.
+const FRAGMENT: HeaderName = HeaderName::from_static("x-fragment");
 
 /// The mark of an answer whose body does not end by itself.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +80,7 @@ impl Answer {
 
     /// A page.
     pub(crate) fn html(html: String) -> Answer {
-        Answer::new(StatusCode::OK, "text/html; charset=utf-8", html.into_bytes())
+        Answer::new(StatusCode::OK, HTML, html.into_bytes()).with_header(VARY, FRAGMENT.as_str().to_owned())
     }
 
     /// Server-sent events, after which the connection ends. A proxy must not wait for more of them.
@@ -128,13 +133,17 @@ impl Answer {
 
     /// The response. A client that has the same content gets none.
     pub(crate) fn into_response(self, asked: &HeaderMap) -> Response<Body> {
-        let tag = (self.status == StatusCode::OK && self.caching == Caching::AskAgain)
-            .then(|| entity_tag(&self.body));
+        let body = match asked.contains_key(FRAGMENT) && self.content_type == HTML {
+            true => main_of(self.body),
+            false => self.body,
+        };
+        let tag =
+            (self.status == StatusCode::OK && self.caching == Caching::AskAgain).then(|| entity_tag(&body));
         let is_known = tag.as_deref().is_some_and(|tag| knows(asked, tag));
         let is_stream = self.stream.is_some();
         let mut response = match (is_known, self.stream) {
             (true, _) => Response::new(Body::empty()),
-            (false, None) => Response::new(Body::from(self.body)),
+            (false, None) => Response::new(Body::from(body)),
             (false, Some(stream)) => Response::new(stream),
         };
         if is_stream {
@@ -161,6 +170,16 @@ impl Answer {
             }
         }
         response
+    }
+}
+
+/// The main part of a page. A `<` of its data is escaped, so the first tag that looks like it is the one.
+fn main_of(page: Vec<u8>) -> Vec<u8> {
+    const END: &str = "</main>";
+    let text = String::from_utf8_lossy(&page);
+    match (text.find("<main"), text.find(END)) {
+        (Some(from), Some(until)) if from < until => text[from..until + END.len()].as_bytes().to_vec(),
+        (_, _) => page,
     }
 }
 

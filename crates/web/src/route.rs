@@ -6,12 +6,13 @@ use std::sync::Arc;
 use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema};
 use windlass_engine::Store;
-use windlass_engine::store::Role;
+use windlass_engine::store::{Job, Role};
 
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::live::Viewers;
 use crate::problem::Problem;
+use crate::threads::DatabaseThreads;
 use crate::{assets, health, hooks, live, page_routes, rest, sign_in};
 
 /// The largest body if a route has no need for more.
@@ -69,15 +70,29 @@ pub(crate) type Handler = fn(&Store, &Call) -> Result<Answer, Problem>;
 /// What streams are made of.
 pub(crate) struct Streams {
     pub(crate) viewers: Arc<Viewers>,
+    pub(crate) threads: Arc<DatabaseThreads>,
 }
+
+/// What was read before a stream is opened.
+pub(crate) enum Prepared {
+    Nothing,
+    Job(Box<Job>),
+    /// The client has everything.
+    Finished,
+}
+
+/// A function that opens a stream.
+pub(crate) type Opener = fn(&Streams, &Call, Prepared) -> Result<Answer, Problem>;
+/// A function that reads what is needed to open a stream.
+pub(crate) type Preparation = fn(&Store, &Call) -> Result<Prepared, Problem>;
 
 /// Where a request is answered.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// At once. The function has no store.
     AtOnce(fn(&Call) -> Result<Answer, Problem>),
-    /// At once, by a stream that goes on after that.
-    Stream(fn(&Streams, &Call) -> Result<Answer, Problem>),
+    /// By a stream that goes on after the answer.
+    Stream { prepare: Option<Preparation>, open: Opener },
     /// On a thread that reads.
     Read(Handler),
     /// On a thread that writes.
@@ -184,22 +199,23 @@ impl Route {
         }
     }
 
-    /// A stream for programs.
+    /// A stream.
     pub(crate) const fn stream(
         path: &'static str,
         role: Role,
-        handler: fn(&Streams, &Call) -> Result<Answer, Problem>,
-        document: Document,
+        prepare: Option<Preparation>,
+        open: Opener,
+        document: Option<Document>,
     ) -> Route {
         Route {
             method: Method::Get,
             path,
             allowed: Allowed::Role(role),
             client: Client::Program,
-            work: Work::Stream(handler),
+            work: Work::Stream { prepare, open },
             query: QueryRule::Known(&[]),
             body_max: 0,
-            document: Some(document),
+            document,
         }
     }
 

@@ -160,3 +160,9 @@ fn a_large_run_has_windows_and_is_not_large_itself() {
     assert!(page.len() < 300_000, "{} bytes", page.len());
     assert!(page.matches("<a class=\"gr\"").count() <= 200);
 }
+
+#[test]
+fn the_script_is_small() {
+    let script = include_bytes!("../assets/windlass.js");
+    assert!(script.len() <= 30_000, "{} bytes", script.len());
+}

@@ -19,6 +19,8 @@ const ROWS_MAX: i64 = 1_000;
 pub struct Watched {
     /// The runs whose pages are open.
     pub run_ids: BTreeSet<i64>,
+    /// The jobs whose output is followed.
+    pub job_ids: BTreeSet<i64>,
     /// What the readers have shown: the sort and the hash of each secret.
     pub callers: BTreeSet<(CredentialKind, String)>,
 }
@@ -36,8 +38,21 @@ pub struct Fingerprints {
     pub system: u64,
     /// Each run that is looked at, and its jobs. 0 if the run does not exist.
     pub of_runs: BTreeMap<i64, u64>,
+    /// How far the output of each job is. A job that does not exist is left out.
+    pub outputs: BTreeMap<i64, OutputState>,
     /// Those who may still read.
     pub valid_callers: BTreeSet<(CredentialKind, String)>,
+}
+
+/// How far the output of a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputState {
+    /// The last attempt; 0 if there was none.
+    pub attempt: i64,
+    /// The last line of this attempt; 0 if there is none.
+    pub line: i64,
+    /// Whether the job is over, so that it writes no more.
+    pub is_over: bool,
 }
 
 /// A statement about a list: it, its parameter if it has one, and how many columns its rows have.
@@ -110,6 +125,10 @@ const RUN: &str = "SELECT id, status, unfinished_jobs, failed_jobs, updated_at F
 const JOBS_OF_RUN: &str =
     "SELECT run_id, status, count(*), CAST(sum(attempt) AS {integer}), max(updated_at) FROM jobs
     WHERE run_id {in $1} GROUP BY run_id, status ORDER BY run_id, status";
+const OUTPUTS: &str = "SELECT id, attempt, finished_at,
+        (SELECT line FROM job_logs WHERE job_id = jobs.id AND job_logs.attempt = jobs.attempt
+         ORDER BY line DESC LIMIT 1)
+    FROM jobs WHERE id {in $1}";
 const VALID_TOKENS: &str = "SELECT hash FROM tokens
     WHERE hash IN (SELECT value FROM {texts $1} AS shown) AND revoked_at IS NULL
       AND (expires_at IS NULL OR expires_at > $2)";
@@ -125,6 +144,7 @@ struct Found {
     /// A number for each group of statements about lists.
     lists: [DefaultHasher; 4],
     of_runs: BTreeMap<i64, DefaultHasher>,
+    outputs: BTreeMap<i64, OutputState>,
     valid_callers: BTreeSet<(CredentialKind, String)>,
 }
 
@@ -135,6 +155,7 @@ enum Target {
     List(usize, usize),
     /// The run that the first column names.
     Run,
+    Output,
     Caller(CredentialKind),
 }
 
@@ -147,6 +168,7 @@ impl Upkeep<'_> {
     pub fn fingerprints(&self, watched: &Watched) -> Result<Fingerprints> {
         let now_ms = self.store.clock.now_ms();
         let run_ids = json_ids(&watched.run_ids.iter().copied().collect::<Vec<i64>>());
+        let job_ids = json_ids(&watched.job_ids.iter().copied().collect::<Vec<i64>>());
         let (tokens, sessions) =
             (hashes(watched, CredentialKind::Token)?, hashes(watched, CredentialKind::Session)?);
         let mut asked: Vec<(&'static str, Vec<Value<'_>>, Target)> = Vec::new();
@@ -158,6 +180,9 @@ impl Upkeep<'_> {
         }
         if !watched.run_ids.is_empty() {
             asked.extend([RUN, JOBS_OF_RUN].map(|sql| (sql, vec![(&run_ids).into()], Target::Run)));
+        }
+        if !watched.job_ids.is_empty() {
+            asked.push((OUTPUTS, vec![(&job_ids).into()], Target::Output));
         }
         for (kind, hashes, sql) in [
             (CredentialKind::Token, &tokens, VALID_TOKENS),
@@ -210,6 +235,15 @@ impl Found {
         match target {
             Target::List(group, columns) => add_row(&mut self.lists[group], row, columns),
             Target::Run => add_row(self.of_runs.entry(row.integer(0)?).or_default(), row, 5),
+            Target::Output => {
+                let state = OutputState {
+                    attempt: row.integer(1)?,
+                    line: row.optional_integer(3)?.unwrap_or(0),
+                    is_over: row.optional_integer(2)?.is_some(),
+                };
+                self.outputs.insert(row.integer(0)?, state);
+                Ok(())
+            }
             Target::Caller(kind) => {
                 self.valid_callers.insert((kind, row.text(0)?));
                 Ok(())
@@ -226,6 +260,7 @@ impl Found {
             workflows,
             system: both(system, both(queues, workflows)),
             of_runs: run_ids.iter().map(|id| (*id, self.of_runs.get(id).map_or(0, Hasher::finish))).collect(),
+            outputs: self.outputs,
             valid_callers: self.valid_callers,
         }
     }

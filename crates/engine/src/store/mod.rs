@@ -53,7 +53,7 @@ pub use apply::Applied;
 pub use artifacts::{Artifact, KeptArtifact};
 pub use cancel::{Cancellation, Urgency};
 pub(crate) use cancel::{IS_STOPPED_LATER, WAITS_FOR_ITEMS};
-pub use changes::{Fingerprints, Watched};
+pub use changes::{Fingerprints, OutputState, Watched};
 pub use check::Problem;
 pub use claim::capabilities::WorkerCapabilities;
 pub use claim::job::ClaimedJob;

@@ -101,7 +101,8 @@ pub fn read_by_indexes(store: &Store) {
     read_for_pages(store);
     store.upkeep().health().unwrap();
     let callers = [CredentialKind::Token, CredentialKind::Session].map(|kind| (kind, "none".to_owned()));
-    let watched = Watched { run_ids: [500, 60_001].into(), callers: callers.into() };
+    let watched =
+        Watched { run_ids: [500, 60_001].into(), job_ids: [100, 120].into(), callers: callers.into() };
     assert!(store.upkeep().fingerprints(&watched).unwrap().valid_callers.is_empty());
     store.logs().after(LogPosition { job_id: 100, attempt: 1, line: 3 }, 5).unwrap();
     store.logs().last(100, 1, 5).unwrap();

@@ -32,7 +32,7 @@ use crate::hooks::{Hook, Hooks};
 use crate::live::Viewers;
 use crate::options::{Proxy, WebOptions};
 use crate::problem::Problem;
-use crate::route::{self, Allowed, Client, Method, QueryRule, Route, Streams, Work};
+use crate::route::{self, Allowed, Client, Method, Prepared, QueryRule, Route, Streams, Work};
 use crate::sentences::Sentences;
 use crate::sign_in;
 use crate::threads::{Access, DatabaseThreads};
@@ -55,7 +55,7 @@ pub(crate) struct Door {
     sentences: Sentences,
     hosts: Hosts,
     failures: Failures,
-    threads: DatabaseThreads,
+    threads: Arc<DatabaseThreads>,
     streams: Streams,
     clock: Clock,
     hooks: Mutex<Hooks>,
@@ -79,7 +79,8 @@ impl Door {
         clock: Clock,
     ) -> Door {
         let hosts = Hosts::new(&options.hosts);
-        let streams = Streams { viewers };
+        let threads = Arc::new(threads);
+        let streams = Streams { viewers, threads: Arc::clone(&threads) };
         let hooks = Mutex::new(options.hooks.clone().into());
         Door { options, sentences, hosts, failures: Failures::default(), threads, streams, clock, hooks }
     }
@@ -163,7 +164,13 @@ impl Door {
     async fn work(&self, route: Route, call: Call) -> Result<Answer, Problem> {
         let (access, handler) = match route.work {
             Work::AtOnce(handler) => return handler(&call),
-            Work::Stream(handler) => return handler(&self.streams, &call),
+            Work::Stream { prepare: None, open } => return open(&self.streams, &call, Prepared::Nothing),
+            Work::Stream { prepare: Some(prepare), open } => {
+                let call = Arc::new(call);
+                let asked = Arc::clone(&call);
+                let prepared = self.threads.call(Access::Read, move |store| prepare(store, &asked)).await??;
+                return open(&self.streams, &call, prepared);
+            }
             Work::Read(handler) => (Access::Read, handler),
             Work::Write(handler) => (Access::Write, handler),
         };

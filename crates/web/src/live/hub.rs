@@ -1,16 +1,16 @@
 //! The thread that hears the hints of the engine, and reads for all viewers together. Without viewers, and without hints, it
 //! reads nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
 use windlass_engine::Store;
-use windlass_engine::store::Fingerprints;
+use windlass_engine::store::{Fingerprints, LogLine, LogPosition, OutputState};
 use windlass_system::wake_ups::WakeUps;
 
-use super::viewers::{Topic, Viewers, watched};
+use super::viewers::{LINES_MAX, LinesAfter, OutputNews, Topic, Viewers, watched};
 use crate::threads::Alive;
 
 const THREAD_NAME: &str = "windlass-web-hub";
@@ -56,6 +56,35 @@ impl Hub {
         }
     }
 
+    /// What is new in each output that is followed. New lines are read once for all viewers.
+    fn outputs(&self, before: Option<&Fingerprints>, now: &Fingerprints) -> BTreeMap<i64, OutputNews> {
+        let mut news = BTreeMap::new();
+        for (job_id, state) in &now.outputs {
+            let is_over = state.is_over;
+            let found = match step(before, *job_id, *state) {
+                Step::Same => continue,
+                Step::Unknown => OutputNews { is_behind: true, is_over, parts: Vec::new() },
+                Step::Over => OutputNews { is_over, ..OutputNews::default() },
+                Step::Longer(position) => match self.lines_after(position) {
+                    Some(lines) => OutputNews {
+                        parts: vec![LinesAfter { position, lines: Arc::new(lines) }],
+                        is_behind: false,
+                        is_over,
+                    },
+                    None => OutputNews { is_behind: true, is_over, parts: Vec::new() },
+                },
+            };
+            news.insert(*job_id, found);
+        }
+        news
+    }
+
+    /// The lines after a position; `None` if there are too many to keep.
+    fn lines_after(&self, position: LogPosition) -> Option<Vec<LogLine>> {
+        let lines = self.store.logs().after(position, LINES_MAX as i64 + 1).ok()?;
+        (lines.len() <= LINES_MAX).then_some(lines)
+    }
+
     /// Reads, and tells each viewer what has changed. Returns whether it could be read.
     fn read(&self, before: &mut Option<Fingerprints>) -> bool {
         let viewers = self.viewers.all();
@@ -70,16 +99,43 @@ impl Hub {
             }
         };
         let changed = changes(before.as_ref(), &now);
+        let outputs = self.outputs(before.as_ref(), &now);
         for viewer in &viewers {
-            if now.valid_callers.contains(viewer.caller()) {
-                viewer.tell(&changed);
-            } else {
+            if !now.valid_callers.contains(viewer.caller()) {
                 viewer.close();
+                continue;
+            }
+            viewer.tell(&changed);
+            if let Some(news) = viewer.job_id().and_then(|job_id| outputs.get(&job_id)) {
+                viewer.tell_output(news);
             }
         }
         *before = Some(now);
         true
     }
+}
+
+/// How far the output of a job was, and is.
+fn step(before: Option<&Fingerprints>, job_id: i64, now: OutputState) -> Step {
+    match before.and_then(|before| before.outputs.get(&job_id)) {
+        // Nobody followed it before, so each viewer reads by itself.
+        None => Step::Unknown,
+        Some(before) if (before.attempt, before.line) == (now.attempt, now.line) => match now.is_over {
+            true if !before.is_over => Step::Over,
+            true | false => Step::Same,
+        },
+        Some(before) => Step::Longer(LogPosition { job_id, attempt: before.attempt, line: before.line }),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Unknown,
+    Same,
+    /// The job is over, and has written nothing since.
+    Over,
+    /// There are lines after the position.
+    Longer(LogPosition),
 }
 
 /// How long to wait after a read.

@@ -1,6 +1,7 @@
 //! Pages that are open follow what changes. One thread hears the hints of the engine, and reads once for all viewers. A viewer
 //! is told only what has changed, and asks for it by itself.
 
+mod follow;
 mod hub;
 mod stream;
 pub(crate) mod viewers;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use windlass_engine::Clock;
-use windlass_engine::store::{CredentialKind, Watched};
+use windlass_engine::store::{CredentialKind, LogLine, LogPosition, Watched};
 use windlass_system::wake_ups::{WakeUpListener, WakeUps};
 
 use crate::problem::Problem;
@@ -15,6 +15,8 @@ use crate::problem::Problem;
 pub(crate) const STREAMS_MAX: usize = 200;
 /// How long a stream is open. A browser then opens it again, and shows its secret anew.
 const STREAM_TIME_MAX_MS: i64 = 600_000;
+/// How many lines of output are kept for a viewer that has not taken them.
+pub(super) const LINES_MAX: usize = 1_000;
 
 /// A thing that can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +53,8 @@ pub(crate) struct NewViewer {
     pub(crate) expires_at: Option<i64>,
     /// The run whose page is open.
     pub(crate) run_id: Option<i64>,
+    /// The job whose output is followed.
+    pub(crate) job_id: Option<i64>,
 }
 
 /// A stream that is open.
@@ -58,29 +62,72 @@ pub(crate) struct Viewer {
     new: NewViewer,
     opened_at_ms: i64,
     /// What it was not told yet. It is a set, so a slow viewer needs no more memory than a fast one.
-    untold: Mutex<BTreeSet<Topic>>,
+    untold: Mutex<Untold>,
     changed: Notify,
     over: watch::Sender<bool>,
+}
+
+/// What a viewer was not told.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Untold {
+    pub(crate) topics: BTreeSet<Topic>,
+    pub(crate) output: OutputNews,
+}
+
+/// What is new in the output that a viewer follows.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct OutputNews {
+    /// Lines that the hub has read for all.
+    pub(crate) parts: Vec<LinesAfter>,
+    /// There are lines that the hub has not read, or that a slow viewer has missed: the viewer reads by itself.
+    pub(crate) is_behind: bool,
+    /// The job is over.
+    pub(crate) is_over: bool,
+}
+
+/// Lines that follow each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LinesAfter {
+    /// The position before the first of them.
+    pub(crate) position: LogPosition,
+    pub(crate) lines: Arc<Vec<LogLine>>,
 }
 
 /// What a viewer gets next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    Changed(BTreeSet<Topic>),
+    Told(Untold),
     /// The stream ends.
     Closed,
+}
+
+impl OutputNews {
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty() && !self.is_behind && !self.is_over
+    }
+
+    /// Adds news. Lines beyond a bound are left out, and the viewer reads them later.
+    fn add(&mut self, news: &OutputNews) {
+        self.is_behind |= news.is_behind;
+        self.is_over |= news.is_over;
+        self.parts.extend(news.parts.iter().cloned());
+        if self.parts.iter().map(|part| part.lines.len()).sum::<usize>() > LINES_MAX {
+            self.parts.clear();
+            self.is_behind = true;
+        }
+    }
 }
 
 impl Viewer {
     /// Waits until there is something to tell.
     pub(crate) async fn news(&self) -> News {
         loop {
-            if *self.over.borrow() {
+            if self.is_closed() {
                 return News::Closed;
             }
-            let topics = std::mem::take(&mut *locked(&self.untold));
-            if !topics.is_empty() {
-                return News::Changed(topics);
+            let untold = std::mem::take(&mut *locked(&self.untold));
+            if !untold.topics.is_empty() || !untold.output.is_empty() {
+                return News::Told(untold);
             }
             // A notification that came in between is kept.
             self.changed.notified().await;
@@ -101,15 +148,29 @@ impl Viewer {
             Topic::Everything | Topic::Runs | Topic::Queues | Topic::Workflows | Topic::System => true,
         });
         let mut untold = locked(&self.untold);
-        untold.extend(wanted);
-        if !untold.is_empty() {
+        untold.topics.extend(wanted);
+        if !untold.topics.is_empty() {
             self.changed.notify_one();
         }
+    }
+
+    /// Adds what is new in the output that this viewer follows.
+    pub(super) fn tell_output(&self, news: &OutputNews) {
+        locked(&self.untold).output.add(news);
+        self.changed.notify_one();
+    }
+
+    pub(super) fn job_id(&self) -> Option<i64> {
+        self.new.job_id
     }
 
     pub(super) fn close(&self) {
         self.over.send_replace(true);
         self.changed.notify_one();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        *self.over.borrow()
     }
 
     pub(super) fn caller(&self) -> &(CredentialKind, String) {
@@ -172,13 +233,20 @@ impl Viewers {
         let viewer = Arc::new(Viewer {
             new,
             opened_at_ms: self.clock.monotonic_ms(),
-            untold: Mutex::new(BTreeSet::from([Topic::Everything])),
+            untold: Mutex::new(Untold {
+                topics: BTreeSet::from([Topic::Everything]),
+                output: OutputNews::default(),
+            }),
             changed: Notify::new(),
             over: watch::Sender::new(false),
         });
         state.open.insert(number, Arc::clone(&viewer));
         drop(state);
         self.wake();
+        if viewer.new.job_id.is_some() {
+            // The job may have ended since somebody looked at it.
+            self.listener.raise(WakeUps::PROGRESS);
+        }
         Ok(Opened { viewers: Arc::clone(self), number, viewer })
     }
 
@@ -253,10 +321,45 @@ impl Viewers {
 pub(super) fn watched(viewers: &[Arc<Viewer>]) -> Watched {
     Watched {
         run_ids: viewers.iter().filter_map(|viewer| viewer.new.run_id).collect(),
+        job_ids: viewers.iter().filter_map(|viewer| viewer.new.job_id).collect(),
         callers: viewers.iter().map(|viewer| viewer.new.caller.clone()).collect(),
     }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(first: i64, count: i64) -> LinesAfter {
+        let line = |line| LogLine {
+            job_id: 1,
+            attempt: 1,
+            line,
+            at: 0,
+            stream: windlass_engine::store::LogStream::Stdout,
+            text: String::new(),
+        };
+        let lines = (first..first + count).map(line).collect();
+        LinesAfter {
+            position: LogPosition { job_id: 1, attempt: 1, line: first - 1 },
+            lines: Arc::new(lines),
+        }
+    }
+
+    #[test]
+    fn what_a_slow_viewer_was_not_told_has_a_bound() {
+        let mut untold = OutputNews::default();
+        let of = |part| OutputNews { parts: vec![part], ..OutputNews::default() };
+        untold.add(&of(part(1, 600)));
+        assert!(!untold.is_behind);
+        for round in 1..100 {
+            untold.add(&of(part(600 * round + 1, 600)));
+            assert!(untold.parts.iter().map(|part| part.lines.len()).sum::<usize>() <= LINES_MAX);
+            assert!(untold.is_behind, "it reads by itself");
+        }
+    }
 }

@@ -6,7 +6,9 @@ mod forms;
 mod schedules;
 
 use windlass_engine::Store;
-use windlass_engine::store::{Job, JobOrder, JobPart, JobWindow, LogPosition, Reason, Role, WINDOW_MAX};
+use windlass_engine::store::{
+    Job, JobOrder, JobPart, JobWindow, LogLine, LogPosition, Reason, Role, WINDOW_MAX,
+};
 
 use crate::answer::Answer;
 use crate::call::Call;
@@ -88,6 +90,12 @@ fn cookie(call: &Call, name: &str) -> Option<String> {
         header.split(';').filter_map(|pair| pair.trim().split_once('=')).find(|(known, _)| *known == name)?;
     let pairs = url::pairs(&format!("v={}", pair.1)).ok()?;
     pairs.into_iter().next().map(|(_, value)| value)
+}
+
+/// Writes lines of output as the page of a run has them, for the reader's zone.
+pub(crate) fn line_in_html(call: &Call) -> impl Fn(&LogLine) -> String + Send + use<> {
+    let times = Times { zone: Times::zone(&cookie(call, "zone").unwrap_or_default()), now_ms: 0 };
+    move |line| run::line_html(line, &times)
 }
 
 /// The query of the address, without its question mark.

@@ -63,7 +63,7 @@ fn operation(
     let answer = (described.answer)(generator).to_value();
     // Of a stream, the schema is that of the data of an event.
     let content_type = match route.work {
-        Work::Stream(_) => "text/event-stream",
+        Work::Stream { .. } => "text/event-stream",
         Work::AtOnce(_) | Work::Read(_) | Work::Write(_) => "application/json",
     };
     let parameters: Vec<Value> =

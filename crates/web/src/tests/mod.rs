@@ -9,6 +9,7 @@ mod counted;
 mod details;
 mod hooks;
 mod live;
+mod output;
 mod pages;
 mod rest;
 mod roles;

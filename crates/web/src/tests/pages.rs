@@ -75,6 +75,32 @@ fn every_page_can_be_read() {
 }
 
 #[test]
+fn a_fragment_of_a_page_is_the_same_while_nothing_changes() {
+    let site = Site::new();
+    let cookie = site.session(Role::Run);
+    let run_id = site.run();
+    for path in [format!("/runs/{run_id}"), "/runs".to_owned(), "/queues".to_owned(), "/workflows".to_owned()]
+    {
+        let ask = || site.get(&path).header("cookie", &cookie).header("x-fragment", "main");
+        let first = ask().send();
+        first.is(200);
+        assert!(first.body.starts_with("<main") && first.body.ends_with("</main>"), "{}", first.body);
+        let tag = first.header("etag").to_owned();
+        assert!(!tag.is_empty() && first.header("vary").contains("x-fragment"), "{first:?}");
+        // The time of day is not a part of it.
+        ask().header("if-none-match", &tag).send().is(304);
+        let whole = site.get(&path).header("cookie", &cookie).send();
+        assert!(whole.body.contains("</html>") && whole.header("etag") != tag);
+        site.store.queues().pause("mail").unwrap();
+        if path != "/workflows" && path != "/runs/1" {
+            let other = ask().header("if-none-match", &tag).send();
+            assert_eq!(other.status, 200, "{path}");
+        }
+        site.store.queues().resume("mail").unwrap();
+    }
+}
+
+#[test]
 fn a_run_is_started_by_the_form_of_its_workflow() {
     let site = Site::new();
     register(&site, "[params]\nday = { type = 'date', required = true }\n[jobs.a]\nrun = 'true'\n");

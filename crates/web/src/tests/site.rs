@@ -80,6 +80,13 @@ pub(crate) fn sentences() -> Sentences {
     )
 }
 
+fn serve(store: &Store, options: WebOptions) -> (Arc<Door>, Arc<Viewers>) {
+    let (threads, end) = DatabaseThreads::start(store).unwrap();
+    let viewers = Hub::start(store, end.one_more()).unwrap();
+    let door = Door::new(options, sentences(), threads, Arc::clone(&viewers), store.clock().clone());
+    (Arc::new(door), viewers)
+}
+
 pub(crate) fn open(database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
     let address = database.address();
     match database.kind() {
@@ -107,9 +114,7 @@ impl Site {
         let counted = Counted::new(open(&database, &clock));
         let reads = Arc::clone(&counted.reads);
         let store = Store::new(Arc::new(counted), clock.clone(), Random::from_seed(1));
-        let (threads, end) = DatabaseThreads::start(&store).unwrap();
-        let viewers = Hub::start(&store, end.one_more()).unwrap();
-        let door = Arc::new(Door::new(options, sentences(), threads, Arc::clone(&viewers), clock.clone()));
+        let (door, viewers) = serve(&store, options);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Site { runtime, router: router(&door), door, viewers, reads, store, clock, database, _folder: folder }
     }
@@ -117,6 +122,14 @@ impl Site {
     /// Changes rows as another program would.
     pub(crate) fn sql(&self, statement: &str) {
         self.database.sql(windlass_test_database::Access::Write).execute(statement);
+    }
+
+    /// Ends the server, and starts another one on the same database.
+    pub(crate) fn restart(&mut self) {
+        self.viewers.stop();
+        let (door, viewers) = serve(&self.store, self.door.options.clone());
+        self.router = router(&door);
+        (self.door, self.viewers) = (door, viewers);
     }
 
     /// How many transactions have read so far.

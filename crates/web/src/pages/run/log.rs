@@ -1,5 +1,6 @@
 //! The output of a job: a window of its lines, opened at the first error.
 
+use askama::Template;
 use windlass_engine::store::{LogLine, LogStream};
 
 use crate::pages::escape::without_terminal_sequences;
@@ -49,6 +50,21 @@ pub(super) struct LogPanel {
     pub(super) empty: Option<&'static str>,
     pub(super) is_open: bool,
     pub(super) last_line: i64,
+}
+
+/// A line by itself, for a page that is open.
+#[derive(Template)]
+#[template(path = "line.html")]
+struct LineOfPage {
+    line: ShownLine,
+}
+
+/// A line as the page has it.
+#[must_use]
+pub fn line_html(line: &LogLine, times: &Times) -> String {
+    let data = LogData::default();
+    // It is written into memory.
+    LineOfPage { line: shown(line, &data, "", times) }.render().unwrap_or_default()
 }
 
 /// A line.
