@@ -106,6 +106,8 @@ CREATE TABLE runs (
     updated_at       {integer} NOT NULL DEFAULT ({now_ms}),
     -- Why a schedule started it, or `event` if a trigger did; NULL if a person submitted it.
     source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'manual', 'event')),
+    -- The caller that submitted it or fired its schedule by hand, by its name in `audit`. NULL if no caller is known.
+    started_by       {text},
     -- Proves that the run's transaction was kept, if the answer to its commit was lost.
     token            {integer} NOT NULL DEFAULT ({token}),
     -- Whether some of its jobs are handlers, and which of its jobs run: 0 is its jobs, 1 the handlers of its outcome, 2 the

@@ -83,6 +83,11 @@ impl Problem {
         Problem::not_found("there is nothing at this address", "see /api/v1/openapi.json for all addresses")
     }
 
+    /// The same for a person.
+    pub(crate) fn no_page() -> Problem {
+        Problem::not_found("There is no page at this address.", "Begin with the list of runs.")
+    }
+
     /// The route has another method.
     pub(crate) fn no_method() -> Problem {
         Problem::new(

@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::header::ACCEPT;
 use axum::http::request::Parts;
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderMap, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
@@ -275,11 +276,23 @@ pub(crate) fn router(door: &Arc<Door>) -> Router {
         base_path => Router::new().nest(base_path, router),
     };
     let no_method = || async { Answer::problem(&Problem::no_method()).into_response(&Default::default()) };
-    let no_route = || async { Answer::problem(&Problem::no_route()).into_response(&Default::default()) };
+    let base_path = door.options.base_path.clone();
+    let no_route = move |headers: HeaderMap| async move { no_route(&base_path, &headers) };
     router
         .method_not_allowed_fallback(no_method)
         .fallback(no_route)
         .layer(from_fn_with_state(Arc::clone(door), before_all))
+}
+
+/// The answer about an address that no route has: a page for a person, JSON for a program.
+fn no_route(base_path: &str, headers: &HeaderMap) -> Response<Body> {
+    let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
+    let answer = if accepted.contains("text/html") {
+        sign_in::problem_page(base_path, &Problem::no_page())
+    } else {
+        Answer::problem(&Problem::no_route())
+    };
+    answer.into_response(&HeaderMap::new())
 }
 
 /// Refuses other hosts, and adds the headers for browsers to every answer.

@@ -3,6 +3,7 @@
 
 mod approvals;
 mod attacks;
+mod browser_pages;
 mod changes;
 mod connections;
 mod counted;

@@ -258,15 +258,17 @@ fn note(data: &RunData) -> Option<String> {
 
 fn started_by(run: &Run, schedule: Option<&str>) -> String {
     let name = schedule.unwrap_or_default();
+    let person = run.started_by.as_deref().unwrap_or("hand");
     match run.source {
         None if run.parent_job_id.is_some() => "by job".to_owned(),
-        None => {
-            run.run_key.as_ref().map_or_else(|| "by hand".to_owned(), |key| format!("by hand, key {key}"))
-        }
+        None => match &run.run_key {
+            Some(key) => format!("by {person}, key {key}"),
+            None => format!("by {person}"),
+        },
         Some(RunSource::Schedule) => format!("by schedule {name}"),
         Some(RunSource::Catchup) => format!("by schedule {name}, to catch up"),
         Some(RunSource::Backfill) => format!("by schedule {name}, to fill the past"),
-        Some(RunSource::Manual) => format!("by hand for schedule {name}"),
+        Some(RunSource::Manual) => format!("by {person} for schedule {name}"),
         Some(RunSource::Event) => "by an event".to_owned(),
     }
 }
