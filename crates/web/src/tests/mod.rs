@@ -10,6 +10,7 @@ mod counted;
 mod details;
 mod hooks;
 mod live;
+mod metrics;
 mod output;
 mod pages;
 mod rest;

@@ -19,7 +19,9 @@ use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason};
 pub use first_error::first_error;
 pub use job::{ITEMS_OF_WINDOW, JobData};
 pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData, line_html};
+
 pub use query::{JobState, Panel, RunQuery, View};
+pub use timeline::{LifePart, life_of};
 
 use super::fields::FieldSort;
 use super::frame::{Frame, Reader, Section};
