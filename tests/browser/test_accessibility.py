@@ -40,9 +40,6 @@ def test_what_opens_on_a_page(server, visitors):
     page.get_by_label(f"Select run {numbers['failed_run']}").check()
     page.get_by_text("More", exact=True).click()
     check(page, "a selected run", complaints)
-    page.goto("/workflows/nightly")
-    page.get_by_text("Definition of the active version").click()
-    check(page, "an open definition", complaints)
     assert complaints == []
 
 
