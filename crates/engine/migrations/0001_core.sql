@@ -106,6 +106,8 @@ CREATE TABLE runs (
     updated_at       {integer} NOT NULL DEFAULT ({now_ms}),
     -- Why a schedule started it, or `event` if a trigger did; NULL if a person submitted it.
     source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'manual', 'event')),
+    -- The caller that submitted it or fired its schedule by hand, by its name in `audit`. NULL if no caller is known.
+    started_by       {text},
     -- Proves that the run's transaction was kept, if the answer to its commit was lost.
     token            {integer} NOT NULL DEFAULT ({token}),
     -- Whether some of its jobs are handlers, and which of its jobs run: 0 is its jobs, 1 the handlers of its outcome, 2 the
@@ -641,7 +643,7 @@ CREATE TABLE tokens (
     id          {id},
     name        {text} NOT NULL,
     hash        {text} NOT NULL UNIQUE,
-    role        {text} NOT NULL CHECK (role IN ('view', 'run', 'edit', 'admin')),
+    role        {text} NOT NULL CHECK (role IN ('metrics', 'view', 'run', 'edit', 'admin')),
     created_at  {integer} NOT NULL,
     expires_at  {integer},
     revoked_at  {integer}
@@ -655,7 +657,7 @@ CREATE TABLE sessions (
     hash        {text} NOT NULL UNIQUE,
     kind        {text} NOT NULL CHECK (kind IN ('link', 'session')),
     name        {text} NOT NULL,
-    role        {text} NOT NULL CHECK (role IN ('view', 'run', 'edit', 'admin')),
+    role        {text} NOT NULL CHECK (role IN ('metrics', 'view', 'run', 'edit', 'admin')),
     -- The token with which it began. It ends with the token.
     token_id    {integer} REFERENCES tokens (id),
     created_at  {integer} NOT NULL,

@@ -43,6 +43,8 @@ pub struct RunView {
     /// What started it, if it was no person and no job.
     #[schemars(extend("enum" = ["schedule", "catchup", "backfill", "manual", "event", null]))]
     source: Option<&'static str>,
+    /// Who submitted it or fired its schedule by hand: the name of a token, of a session or of a user. Null if nobody is known.
+    started_by: Option<String>,
     /// The schedule that started it.
     schedule_id: Option<i64>,
     /// The occurrence for which it was started.
@@ -95,6 +97,7 @@ impl RunView {
             run_key: run.run_key.clone(),
             tags: run.tags.clone(),
             source: run.source.map(RunSource::as_str),
+            started_by: run.started_by.clone(),
             schedule_id: run.schedule_id,
             scheduled_for: instant(run.scheduled_for),
             dir: run.dir.clone(),

@@ -159,7 +159,7 @@
     if (!box) return;
     for (const line of $$(".ln", box)) line.classList.remove("asked");
     const next = isBefore ? box.firstElementChild : box.lastElementChild;
-    const parts = $$(".ln", box);
+    const parts = $$(".ln", box).filter((line) => !document.getElementById(line.id));
     if (next.classList.contains("more")) parts[isBefore ? "unshift" : "push"](next);
     const height = lines.scrollHeight;
     link.replaceWith(...parts);

@@ -59,6 +59,7 @@ pub(crate) const ROUTES: &[Route] = &[
 struct SignIn<'p> {
     base: &'p str,
     style: &'p str,
+    icon: &'p str,
     next: &'p str,
     failure: Option<&'p str>,
 }
@@ -68,6 +69,7 @@ struct SignIn<'p> {
 struct ProblemPage<'p> {
     base: &'p str,
     style: &'p str,
+    icon: &'p str,
     title: &'p str,
     detail: &'p str,
     next_step: &'p str,
@@ -78,7 +80,13 @@ fn form(call: &Call) -> Result<Answer, Problem> {
 }
 
 fn show_form(base: &str, next: &str, failure: Option<&str>) -> Result<Answer, Problem> {
-    let page = SignIn { base, style: &assets().style.name, next: own_path(next), failure };
+    let page = SignIn {
+        base,
+        style: &assets().style.name,
+        icon: &assets().icon.name,
+        next: own_path(next),
+        failure,
+    };
     render(&page).map(Answer::never_cached)
 }
 
@@ -96,7 +104,14 @@ fn render(page: &impl Template) -> Result<Answer, Problem> {
 /// The page about a problem.
 pub(crate) fn problem_page(base: &str, problem: &Problem) -> Answer {
     let (title, detail, next_step) = problem.texts();
-    let page = ProblemPage { base, style: &assets().style.name, title, detail, next_step };
+    let page = ProblemPage {
+        base,
+        style: &assets().style.name,
+        icon: &assets().icon.name,
+        title,
+        detail,
+        next_step,
+    };
     let answer = render(&page).unwrap_or_else(|problem| Answer::problem(&problem));
     answer.with_status(problem.status).never_cached().with_retry_after(problem.retry_after_s)
 }

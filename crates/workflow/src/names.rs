@@ -157,8 +157,13 @@ pub(crate) fn check(name: &str, span: &Span, kind: NameKind, findings: &mut Find
             }
         };
         let finding = Finding::new(span.clone(), message).label(kind.rule());
+        let corrected = name.replace(['-', '.', ' '], "_");
+        let is_possible = !kind.allows('-')
+            && corrected.chars().all(|c| kind.allows(c))
+            && !corrected.starts_with(|c: char| c.is_ascii_digit());
         findings.push(match kind == NameKind::Event && name.contains("{{") {
             true => finding.help("the name of an event is no template; its `key` may be one"),
+            false if is_possible && first.is_some() => finding.help(format!("write `{corrected}`")),
             false => finding,
         });
     }

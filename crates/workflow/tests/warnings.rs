@@ -50,6 +50,34 @@ fn scripts_and_rounds_that_can_do_nothing_else_but_fail() {
     assert_eq!(rounds("success_if = 'exit_code in [0, 1]'"), [""; 0]);
 }
 
+#[test]
+fn variables_and_patterns_that_nothing_replaces() {
+    let job = |keys: &str| found(&format!("[params]\nday = {{}}\n[jobs.a]\n{keys}\n"));
+    assert_eq!(job("run = 'echo $WINDLASS_PARAM_DAY ${WINDLASS_PARAM_DAYS:-} $WINDLASS_RUN_ID'"), [""; 0]);
+    assert_eq!(
+        job("run = 'echo ${WINDLASS_PARAM_DAY} $WINDLASS_PARAM_REF'"),
+        ["4: the job has no variable `WINDLASS_PARAM_REF`"]
+    );
+    assert_eq!(
+        job("run = 'echo $WINDLASS_PARAM_DAY $WINDLASS_ITEM'"),
+        ["4: the job has no variable `WINDLASS_ITEM`"]
+    );
+    assert_eq!(job("run = 'echo $WINDLASS_PARAM_DAY $WINDLASS_ITEM'\nfor_each = ['a']"), [""; 0]);
+    assert_eq!(
+        job("env = { A = '${{ params.day }}' }\nrun = 'echo $A'"),
+        ["4: the `$` before the braces stays in the text"]
+    );
+    for word in ["$HOME/x", "${HOME}", "*.csv", "data/*", "~/a"] {
+        let found = job(&format!("command = ['cp', '{word}', '{{{{ params.day }}}}']"));
+        assert_eq!(found, ["4: `command` starts a program without a shell"], "{word}");
+    }
+    for words in ["'awk', '{ print $NF }', '*.csv'", "'echo', 'a $B c', '$1', '100*2'", "'sh', '-c', '$HOME'"]
+    {
+        let found = job(&format!("command = [{words}]\nenv = {{ A = '{{{{ params.day }}}}' }}"));
+        assert_eq!(found, [""; 0], "{words}");
+    }
+}
+
 /// A file whose job `c` reads the output of `a`, with these keys in the jobs `a`, `b` and `c`.
 fn reader(of_a: &str, of_b: &str, of_c: &str) -> Vec<String> {
     let c = match of_c.contains("needs") {

@@ -1,9 +1,11 @@
 //! Black-box tests of the `windlass` binary: exit codes, messages, tables, and the processes it starts. They are one
 //! program, because each program would link SQLite again.
 
+mod accessibility;
 mod architecture;
 mod artifacts;
 mod attempt_ends;
+mod browser;
 mod cancel;
 mod containers;
 mod contention;
@@ -21,6 +23,7 @@ mod http_server;
 mod killed_while_starting;
 mod limits;
 mod logs;
+mod metrics;
 mod notifications;
 mod order;
 mod postgres_chaos;

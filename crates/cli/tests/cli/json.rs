@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{BAD, Bench, GOOD};
 
-const RUN: [&str; 21] = [
+const RUN: [&str; 22] = [
     "run_id",
     "workflow",
     "status",
@@ -16,6 +16,7 @@ const RUN: [&str; 21] = [
     "run_key",
     "tags",
     "source",
+    "started_by",
     "schedule_id",
     "scheduled_for",
     "dir",

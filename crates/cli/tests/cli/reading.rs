@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{BAD, Bench, GOOD};
+use crate::support::{BAD, Bench, GOOD, Running};
 
 fn bench_with_two_runs() -> Bench {
     let bench = Bench::new();
@@ -204,4 +204,17 @@ fn logs_select_lines() {
     assert_eq!(lines(&["-g", "^red$"]), ["red"], "colours are no part of a line");
     bench.windlass(&["logs", "--grep", "("]).fails(2, &["unclosed group"]);
     bench.windlass(&["logs", "--tail", "x"]).fails(2, &["'x'"]);
+}
+
+#[test]
+fn a_run_says_who_submitted_it() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let mut command = bench.command();
+    command.env("USER", "ada").args(["submit", "good.toml"]);
+    Running::start(command).wait().code(0);
+    assert_eq!(bench.json(&["inspect", "1"])["started_by"], json!("ada"));
+    assert_eq!(bench.json(&["runs"])[0]["started_by"], json!("ada"));
+    let told = bench.windlass(&["inspect", "1"]).stdout;
+    assert!(told.lines().any(|line| line.split_whitespace().eq(["by", "ada"])), "{told}");
 }

@@ -19,6 +19,7 @@ mod groups;
 mod health;
 mod jobs;
 mod logs;
+mod metrics;
 mod notifications;
 mod page;
 mod queues;
@@ -44,6 +45,7 @@ use windlass_system::wake_ups::{WakeUpChannel, WakeUpListener, WakeUps};
 use windlass_workflow::Workflow;
 
 use crate::files::RunFiles;
+use crate::measurements::Measurements;
 
 pub use accepted::TimeRange;
 pub use access::{AuditEntry, Caller, Change, CredentialKind, NewToken, Role, Secret, Token, secret_hash};
@@ -94,6 +96,7 @@ pub use jobs::open_approvals::{OPEN_APPROVALS_MAX, OpenApproval};
 pub use jobs::rounds::Rounds;
 pub use jobs::why::{Reason, RunSlot, Why};
 pub use logs::{LogLine, LogPosition, LogStream};
+pub use metrics::{DatabaseMetrics, OTHER_STATES_MAX, PENDING_OF_ONE_MAX, QueueMetrics};
 pub use notifications::deliver::{
     ClaimedNotification, DELIVERY_ATTEMPTS_MAX, DeliveryResult, LateSchedule, MessageDetails, RunDetails,
     WorkerDetails,
@@ -144,6 +147,7 @@ pub struct Store {
     clock: Clock,
     random: Random,
     files: Option<RunFiles>,
+    measurements: Arc<Measurements>,
     /// Who makes the changes, if they are recorded.
     change: Option<Arc<Change>>,
 }
@@ -152,7 +156,7 @@ impl Store {
     /// Makes a store for an open database.
     #[must_use]
     pub fn new(database: Arc<dyn Database>, clock: Clock, random: Random) -> Store {
-        Store { database, clock, random, files: None, change: None }
+        Store { database, clock, random, files: None, measurements: Arc::default(), change: None }
     }
 
     /// The same store with a folder for files of runs.
@@ -191,6 +195,12 @@ impl Store {
     #[must_use]
     pub fn random(&self) -> &Random {
         &self.random
+    }
+
+    /// What this process has measured. All copies of a store share it.
+    #[must_use]
+    pub fn measurements(&self) -> &Measurements {
+        &self.measurements
     }
 
     /// Returns a listener for wake-ups of certain kinds.
@@ -243,6 +253,7 @@ impl Store {
         let recovery = recovery(evidence, token, &slot);
         let change = self.change.clone();
         let now_ms = self.clock.now_ms();
+        let began_us = self.clock.monotonic_us();
         self.database.write(
             name,
             Box::new(move |connection| {
@@ -262,6 +273,7 @@ impl Store {
             }),
             recovery,
         )?;
+        self.measurements.commits.observe_us(self.clock.monotonic_us() - began_us);
         let value = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         value.ok_or_else(|| Error::internal(name, "the operation did not run"))
     }

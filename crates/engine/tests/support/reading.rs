@@ -96,6 +96,7 @@ pub fn read_by_indexes(store: &Store) {
     }
     read_for_pages(store);
     store.upkeep().health().unwrap();
+    store.upkeep().metrics(Some(59_990_000)).unwrap();
     let callers = [CredentialKind::Token, CredentialKind::Session].map(|kind| (kind, "none".to_owned()));
     let watched =
         Watched { run_ids: [500, 60_001].into(), job_ids: [100, 120].into(), callers: callers.into() };

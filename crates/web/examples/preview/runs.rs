@@ -38,6 +38,7 @@ pub(crate) fn run(
         schedule_id: None,
         scheduled_for: None,
         source: Some(RunSource::Schedule),
+        started_by: None,
         outcome: None,
         parent_job_id: None,
         root_run_id: None,

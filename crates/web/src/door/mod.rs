@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::header::ACCEPT;
 use axum::http::request::Parts;
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderMap, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
@@ -30,6 +31,7 @@ use crate::call::{Call, Query};
 use crate::connections::OwnTask;
 use crate::hooks::{Hook, Hooks};
 use crate::live::Viewers;
+use crate::metrics::Metrics;
 use crate::options::{Proxy, WebOptions};
 use crate::problem::Problem;
 use crate::route::{self, Allowed, Client, Method, Prepared, QueryRule, Route, Streams, Work};
@@ -59,6 +61,7 @@ pub(crate) struct Door {
     streams: Streams,
     clock: Clock,
     hooks: Mutex<Hooks>,
+    metrics: Arc<Metrics>,
 }
 
 /// A caller, and the token of the forms of its session.
@@ -82,7 +85,17 @@ impl Door {
         let threads = Arc::new(threads);
         let streams = Streams { viewers, threads: Arc::clone(&threads) };
         let hooks = Mutex::new(options.hooks.clone().into());
-        Door { options, sentences, hosts, failures: Failures::default(), threads, streams, clock, hooks }
+        Door {
+            options,
+            sentences,
+            hosts,
+            failures: Failures::default(),
+            threads,
+            streams,
+            clock,
+            hooks,
+            metrics: Arc::default(),
+        }
     }
 
     /// Takes messages of other services from now on.
@@ -92,10 +105,14 @@ impl Door {
 
     /// Answers a request to a route.
     async fn answer(&self, route: Route, peer: Peer, request: Request) -> Response<Body> {
+        let began_us = self.clock.monotonic_us();
         let (mut parts, body) = request.into_parts();
         let answered = self.call(route, peer, &mut parts, body).await;
         let answer = answered.unwrap_or_else(|problem| self.refuse(route, &parts, &problem));
-        answer.into_response(&parts.headers)
+        let response = answer.into_response(&parts.headers);
+        let took_us = self.clock.monotonic_us() - began_us;
+        self.metrics.observe_request(route.path, response.status().as_u16(), took_us);
+        response
     }
 
     async fn call(&self, route: Route, peer: Peer, parts: &mut Parts, body: Body) -> Result<Answer, Problem> {
@@ -143,6 +160,7 @@ impl Door {
             base_path: self.options.base_path.clone(),
             definitions: self.options.definitions,
             sentences: self.sentences.clone(),
+            metrics: Arc::clone(&self.metrics),
             hooks: Arc::clone(&self.hooks.lock().unwrap_or_else(PoisonError::into_inner)),
             form_token,
             is_secure: self.options.proxy == Proxy::Tls,
@@ -275,11 +293,23 @@ pub(crate) fn router(door: &Arc<Door>) -> Router {
         base_path => Router::new().nest(base_path, router),
     };
     let no_method = || async { Answer::problem(&Problem::no_method()).into_response(&Default::default()) };
-    let no_route = || async { Answer::problem(&Problem::no_route()).into_response(&Default::default()) };
+    let base_path = door.options.base_path.clone();
+    let no_route = move |headers: HeaderMap| async move { no_route(&base_path, &headers) };
     router
         .method_not_allowed_fallback(no_method)
         .fallback(no_route)
         .layer(from_fn_with_state(Arc::clone(door), before_all))
+}
+
+/// The answer about an address that no route has: a page for a person, JSON for a program.
+fn no_route(base_path: &str, headers: &HeaderMap) -> Response<Body> {
+    let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
+    let answer = if accepted.contains("text/html") {
+        sign_in::problem_page(base_path, &Problem::no_page())
+    } else {
+        Answer::problem(&Problem::no_route())
+    };
+    answer.into_response(&HeaderMap::new())
 }
 
 /// Refuses other hosts, and adds the headers for browsers to every answer.

@@ -56,7 +56,7 @@ pub(crate) const ROUTES: &[Route] = &[
 fn reader(store: &Store, call: &Call) -> Result<Reader, Problem> {
     let zone = cookie(call, "zone").unwrap_or_default();
     let rights = match call.caller.as_ref().map(|caller| caller.role) {
-        None | Some(Role::View) => Rights::View,
+        None | Some(Role::Metrics | Role::View) => Rights::View,
         Some(Role::Run) => Rights::Run,
         Some(Role::Edit) => Rights::Edit,
         Some(Role::Admin) => Rights::Admin,

@@ -38,7 +38,14 @@ fn a_run_is_started_by_the_name_of_its_workflow() {
     let token = site.token("ci", Role::Run);
     let started = post(&site, &token, "runs", &json!({"workflow": "greet", "params": {"name": "bob"}}));
     let run_id = started.is(201).json()["run_id"].as_i64().unwrap();
-    assert_eq!(site.store.runs().get(run_id).unwrap().params, r#"{"name":"bob"}"#);
+    let run = site.store.runs().get(run_id).unwrap();
+    assert_eq!((run.params.as_str(), run.started_by.as_deref()), (r#"{"name":"bob"}"#, Some("ci")));
+    let view = site.get(&format!("/api/v1/runs/{run_id}")).token(&token).send();
+    assert_eq!(view.is(200).json()["started_by"], json!("ci"));
+    let page = site.get(&format!("/runs/{run_id}")).token(&token).send();
+    assert!(page.is(200).body.contains("by ci"), "{page:?}");
+    let alone = site.store.runs().get(site.run()).unwrap();
+    assert_eq!(alone.started_by, None, "a program without callers");
     let result = Some(format!("run {run_id}"));
     assert_eq!(audit(&site)[0], ("ci".into(), "submit a run".into(), "workflow greet".into(), result));
     post(&site, &token, "runs", &json!({"workflow": "gone"})).is(404);
@@ -171,7 +178,9 @@ fn schedules_are_paused_resumed_and_triggered() {
     assert_eq!(post(&site, &token, &path("pause"), &json!({})).is(200).json()["changed"], json!(true));
     assert_eq!(post(&site, &token, &path("pause"), &json!({})).is(200).json()["changed"], json!(false));
     assert_eq!(post(&site, &token, &path("resume"), &json!({})).is(200).json()["active"], json!(true));
-    post(&site, &token, &path("trigger"), &json!({})).is(201);
+    let fired = post(&site, &token, &path("trigger"), &json!({}));
+    let run = site.store.runs().get(fired.is(201).json()["run_id"].as_i64().unwrap()).unwrap();
+    assert_eq!((run.started_by.as_deref(), run.schedule_id), (Some("ed"), Some(schedule.id)));
     assert_eq!(audit(&site)[0].2, "schedule greet/daily");
     let next = site.get(&format!("/api/v1/schedules/{}/next?limit=3", schedule.id)).token(&token).send();
     assert_eq!(next.is(200).json().as_array().unwrap().len(), 3);

@@ -3,11 +3,13 @@
 
 mod approvals;
 mod attacks;
+mod browser_pages;
 mod changes;
 mod connections;
 mod counted;
 mod hooks;
 mod live;
+mod metrics;
 mod output;
 mod pages;
 mod rest;

@@ -9,6 +9,7 @@ use crate::route::{self, Allowed, Client, Route};
 const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/", "view"),
     ("GET", "/api/v1/audit", "admin"),
+    ("GET", "/api/v1/failures", "view"),
     ("GET", "/api/v1/health", "view"),
     ("GET", "/api/v1/jobs", "view"),
     ("GET", "/api/v1/jobs/{job_id}", "view"),
@@ -23,6 +24,7 @@ const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/runs/{run_id}/artifacts", "view"),
     ("GET", "/api/v1/runs/{run_id}/graph", "view"),
     ("GET", "/api/v1/runs/{run_id}/jobs", "view"),
+    ("GET", "/api/v1/runs/{run_id}/timeline", "view"),
     ("GET", "/api/v1/schedules", "view"),
     ("GET", "/api/v1/schedules/{schedule_id}", "view"),
     ("GET", "/api/v1/schedules/{schedule_id}/next", "view"),
@@ -39,6 +41,7 @@ const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/jobs/{job_id}/log.txt", "view"),
     ("GET", "/live", "view"),
     ("GET", "/login", "everybody"),
+    ("GET", "/metrics", "metrics"),
     ("GET", "/open", "with a secret"),
     ("GET", "/queues", "view"),
     ("GET", "/readyz", "everybody"),
@@ -146,6 +149,8 @@ fn every_route_by_every_role() {
                 assert!(may || reply.status == 403, "{method} {path} with a {how}: {reply:?}");
             }
         }
+        // Wrong secrets are counted, so that the next sessions could not begin.
+        site.clock.advance_ms(60_000);
     }
 }
 

@@ -11,6 +11,7 @@ mod date;
 mod evaluate;
 mod fault;
 mod filters;
+mod foreign;
 mod hints;
 mod lookup;
 mod missing;

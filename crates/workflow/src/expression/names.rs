@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::fault::Fault;
+use super::foreign;
 use super::lookup::{Lookup, Segment, is_plain, path_text};
 use super::place::{self, Place, RUN, RUN_END, WORKSPACE};
 use super::reads::JobField;
@@ -60,11 +61,11 @@ pub(crate) fn check(
         return Err(refuse(message).help(help));
     }
     if site.place.roots(scope).all(|known| known != root) || !findings.accepts(place::support_of_root(root)) {
-        return Err(unknown_root(root, &lookup.range, site, scope, &refuse, findings));
+        return Err(unknown_root(root, lookup, site, scope, &refuse, findings));
     }
     match root.as_str() {
         "params" => match second {
-            Some(Segment::Name(name)) => param(name, scope, &refuse, findings).map(|()| None),
+            Some(Segment::Name(name)) => param(name, lookup, site, scope, &refuse, findings).map(|()| None),
             Some(Segment::Index(_) | Segment::Computed) | None => {
                 Err(refuse(format!("name one parameter: {}", site.written("params.NAME"))))
             }
@@ -167,7 +168,7 @@ fn name_with_dash(expression: &str, start: usize, roots: &[&str]) -> Option<(Str
 
 fn unknown_root(
     root: &str,
-    range: &Range<usize>,
+    lookup: &Lookup,
     site: &Site<'_>,
     scope: &Scope<'_>,
     refuse: &dyn Fn(String) -> Fault,
@@ -178,7 +179,7 @@ fn unknown_root(
         Form::Bare => format!("there is no `{root}`"),
     });
     let known: Vec<&str> = site.place.roots(scope).collect();
-    if let Some((name, whole)) = name_with_dash(site.expression, range.start, &known) {
+    if let Some((name, whole)) = name_with_dash(site.expression, lookup.range.start, &known) {
         let message = format!("the name `{name}` has a character that ends a name in expressions");
         return refuse(message).help(format!("write {}", site.written(&whole)));
     }
@@ -187,6 +188,9 @@ fn unknown_root(
     }
     if known.contains(&"jobs") && scope.jobs.known(root).is_some() {
         return fault.help(format!("did you mean {}?", site.written(&field_of(root, JobField::Output))));
+    }
+    if let Some(help) = foreign::instead_of(&lookup.path) {
+        return fault.help(help);
     }
     let supported = known.into_iter().filter(|root| findings.accepts(place::support_of_root(root)));
     match findings.nearest(root, supported.collect::<Vec<_>>()) {
@@ -222,6 +226,8 @@ fn variable(name: &str, refuse: &dyn Fn(String) -> Fault) -> Result<(), Fault> {
 
 fn param(
     name: &str,
+    lookup: &Lookup,
+    site: &Site<'_>,
     scope: &Scope<'_>,
     refuse: &dyn Fn(String) -> Fault,
     findings: &mut Findings,
@@ -232,6 +238,9 @@ fn param(
     }
     let fault = refuse(format!("there is no parameter `{name}`"));
     Err(match findings.nearest(name, names()) {
+        _ if site.expression.get(lookup.range.end..).is_some_and(is_rest_of_name) => {
+            fault.help("the name of a parameter has no `-`; write `_` there and where it is declared")
+        }
         Some(near) => fault.help(format!("did you mean `params.{near}`?")),
         None => fault.help(format!("declare `{name}` under `params`")),
     })
@@ -251,7 +260,8 @@ fn job(
     };
     if let Some(job) = name_cut_short(name, lookup, site.expression, scope) {
         let message = format!("the name `{job}` has a character that ends a name in expressions");
-        return Err(refuse(message).help(format!("write {}", site.written(&field_of(job, output)))));
+        let field = field_after(job, lookup, site.expression).unwrap_or(output);
+        return Err(refuse(message).help(format!("write {}", site.written(&field_of(job, field)))));
     }
     let written = match lookup.path.get(2) {
         Some(Segment::Name(field)) => Some(field.as_str()),
@@ -296,6 +306,19 @@ fn name_cut_short<'n>(name: &str, lookup: &Lookup, expression: &str, scope: &Sco
     let ends = written.match_indices(['.', '-']).map(|(at, _)| at).chain([written.len()]);
     let longer = ends.filter(|end| *end > name.len());
     longer.filter_map(|end| scope.jobs.known(&written[..end])).next_back()
+}
+
+/// The field that follows the name of a job with a character that ends a name.
+fn field_after(job: &str, lookup: &Lookup, expression: &str) -> Option<JobField> {
+    let rest = expression.get(lookup.range.start..)?.strip_prefix("jobs.")?.strip_prefix(job)?;
+    let name = rest.strip_prefix('.')?;
+    let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len());
+    JobField::of_name(&name[..end])
+}
+
+/// Whether a name goes on behind the part that was read as one: `-limit` of `params.cpu-limit`.
+fn is_rest_of_name(rest: &str) -> bool {
+    rest.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 fn field_of(job: &str, field: JobField) -> String {

@@ -108,7 +108,10 @@ impl Types<'_> {
                 }
                 Ok(Type::Boolean)
             }
-            Expr::Test(test) => self.of(&test.expr).map(|_| Type::Boolean),
+            Expr::Test(test) => {
+                self.check_defined(test.name, &test.expr)?;
+                self.of(&test.expr).map(|_| Type::Boolean)
+            }
             Expr::IfExpr(choice) => {
                 self.check_truth(&choice.test_expr, "the condition of `if`")?;
                 let first = self.of(&choice.true_expr)?;
@@ -202,6 +205,21 @@ impl Types<'_> {
             return Err(fault.help("write `x is none` or `x is not none`"));
         }
         Ok(())
+    }
+
+    /// A parameter without a value is null, which is a value for `is defined`.
+    fn check_defined(&self, test: &str, operand: &Expr<'_>) -> Result<(), Fault> {
+        let path = self.path(operand);
+        let [params, name] = path.as_slice() else { return Ok(()) };
+        if params != "params" || !["defined", "undefined"].contains(&test) {
+            return Ok(());
+        }
+        let instead = if test == "defined" { "is not none" } else { "is none" };
+        Err(Fault::new(
+            self.range(operand),
+            format!("`params.{name}` is always defined, also without a value"),
+        )
+        .help(format!("write `params.{name} {instead}`")))
     }
 
     /// Checks that a value that can be a few texts only is not compared with another one.

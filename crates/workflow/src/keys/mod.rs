@@ -4,6 +4,7 @@
 //! the key. Reading a file, suggestions for misspelled keys and the guide's reference follow it. `list.rs` has the
 //! keys of the file and of all jobs, and the files in `kinds` have the keys of each kind.
 
+mod foreign;
 mod list;
 mod unknown;
 

@@ -1,6 +1,6 @@
 //! Finds the keys of a file in the list, and reports keys that a table does not have.
 
-use super::WORKFLOW_ENV;
+use super::{WORKFLOW_ENV, foreign};
 use crate::key::{self, InDefaults, Key, KeyName, Table};
 use crate::report::Findings;
 use crate::support::Support;
@@ -39,7 +39,10 @@ const PARALLELISM_WORDS: [&str; 5] =
 
 /// Reports a key that the table does not have. Returns the key that was probably meant.
 fn report_unknown(entry: &Entry<'_>, table: Table, findings: &mut Findings) -> Option<&'static str> {
-    if let Some((label, help)) = misplaced(&entry.key, table) {
+    let folded = entry.key.to_ascii_lowercase().replace('-', "_");
+    let foreign =
+        || foreign::instead_of(&folded, table).map(|help| ("not a key of this table", help.to_owned()));
+    if let Some((label, help)) = misplaced(&entry.key, table).or_else(foreign) {
         findings.push(key::unknown(entry, table.noun()).label(label).help(help));
         return None;
     }

@@ -9,6 +9,7 @@ use crate::files;
 use crate::graph::Graph;
 use crate::handlers::{Order, order};
 use crate::job_names::JobNames;
+use crate::kinds::Action;
 use crate::limits;
 use crate::model::RunHandler;
 use crate::report::{Finding, Findings, Span};
@@ -101,8 +102,19 @@ pub(super) fn resolve(
 fn check_inputs(jobs: &[UnresolvedJob<'_, '_>], names: &JobNames<'_>, findings: &mut Findings) {
     for (input, span) in jobs.iter().flat_map(|unresolved| unresolved.templates.inputs()) {
         let Some(index) = names.index(&input.job) else { continue };
-        let artifacts = jobs[index].job.action.artifacts();
-        if let Err(reason) = files::check_is_kept(artifacts, &input.job, &input.path) {
+        let action = &jobs[index].job.action;
+        let kept = match action {
+            Action::Call(_) => {
+                Err(format!("`{}` calls a workflow, which gives values by `outputs` and no files", input.job))
+            }
+            Action::Shell(_)
+            | Action::Http(_)
+            | Action::Sleep(_)
+            | Action::WaitFor(_)
+            | Action::Approval(_)
+            | Action::Signal(_) => files::check_is_kept(action.artifacts(), &input.job, &input.path),
+        };
+        if let Err(reason) = kept {
             findings.push(Finding::new(span.clone(), "the file is not an artifact").label(reason));
         }
     }

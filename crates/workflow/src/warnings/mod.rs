@@ -7,6 +7,7 @@ mod artifacts;
 mod ends;
 mod outputs;
 mod reads;
+mod scripts;
 mod spelling;
 mod unused;
 mod variables;
@@ -36,6 +37,7 @@ pub fn warnings(source: &Source, workflow: &Workflow) -> Report {
             outputs::check(workflow, &mut findings);
             ends::check(workflow, &mut findings);
             spelling::check(workflow, &mut findings);
+            scripts::check(workflow, &mut findings);
             variables::check(workflow, &mut findings);
             artifacts::check(workflow, &mut findings);
         }

@@ -11,7 +11,7 @@ pub(super) fn check(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
     for job in &file.jobs {
         if let Action::Shell(shell) = &job.job.action {
             match &shell.program {
-                Program::Script { .. } => check_script(job, findings),
+                Program::Script { .. } => {}
                 Program::Command(_) => check_command(job, findings),
             }
         }
@@ -20,17 +20,19 @@ pub(super) fn check(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
     }
 }
 
-/// Warns of an expression of GitHub Actions, which the shell gets as it is.
-fn check_script(job: &JobInFile<'_, '_>, findings: &mut Findings) {
-    let Some(entry) = job.key("run") else { return };
-    let Value::Text(script) = &entry.node.value else { return };
-    if script.contains("${{") {
-        findings.push(
-            Finding::new(entry.node.span.clone(), "the shell gets `${{` as it is, and can't read it").help(
-                "write env = { VALUE = \"{{ params.NAME }}\" } in the job, and \"$VALUE\" in the script",
-            ),
-        );
-    }
+/// Whether a shell would put something else in place of an argument: a variable, names of files, or the home folder.
+fn is_expanded_by_shells(word: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_uppercase() || c == '_' || c == '{';
+    let has_variable = word.match_indices('$').any(|(at, _)| word[at + 1..].starts_with(is_name));
+    let is_pattern = word.starts_with("*.") || word.ends_with("/*");
+    (has_variable && !word.contains(char::is_whitespace)) || is_pattern || word.starts_with("~/")
+}
+
+/// Whether the program is a shell or one that reads patterns and variables by itself.
+fn starts_a_shell(words: &[Node<'_>]) -> bool {
+    let Some(Value::Text(program)) = words.first().map(|word| &word.value) else { return false };
+    let name = program.rsplit('/').next().unwrap_or_default();
+    ["sh", "bash", "zsh", "dash", "ksh", "awk", "find", "perl", "envsubst"].contains(&name)
 }
 
 /// Warns of rounds whose end asks for an exit code with which an attempt fails, so that no other round follows.
@@ -61,6 +63,17 @@ fn check_command(job: &JobInFile<'_, '_>, findings: &mut Findings) {
         | Value::List(_)
         | Value::Table(_) => false,
     };
+    let is_expanded =
+        |word: &&Node<'_>| matches!(&word.value, Value::Text(text) if is_expanded_by_shells(text));
+    if let Some(word) = words.iter().skip(1).find(is_expanded).filter(|_| !starts_a_shell(words)) {
+        findings.push(
+            Finding::new(word.span.clone(), "`command` starts a program without a shell")
+                .label("the program gets this as it is")
+                .help(
+                    "write the line as `run`, which a shell executes; a template gives the values of the run",
+                ),
+        );
+    }
     if let Some(word) = words.iter().find(is_sign) {
         findings.push(
             Finding::new(word.span.clone(), "`command` starts a program without a shell")

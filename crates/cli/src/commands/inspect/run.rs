@@ -103,6 +103,7 @@ fn heading(details: &RunDetails, now_ms: i64) -> String {
     let lines = values::fields(&[
         ("schedule", details.schedule.as_ref().map(|schedule| occasion(run, schedule))),
         ("parent", details.parent.as_ref().map(|parent| printable(&parent.label()).into_owned())),
+        ("by", run.started_by.as_deref().map(|name| printable(name).into_owned())),
         ("created", Some(time::instant(run.created_at, now_ms))),
         ("started", run.started_at.map(|at| time::instant(at, now_ms))),
         ("finished", run.finished_at.map(|at| time::instant(at, now_ms))),

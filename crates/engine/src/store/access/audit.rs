@@ -22,6 +22,13 @@ pub struct Change {
     pub subject: String,
 }
 
+impl Change {
+    /// The name of the caller as the tables have it.
+    pub(in crate::store) fn caller_name(&self) -> String {
+        shortened(&self.caller)
+    }
+}
+
 /// A change that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
@@ -93,7 +100,7 @@ pub(in crate::store) fn insert(
         "INSERT INTO audit (at, caller, address, action, subject) VALUES ($1, $2, $3, $4, $5) RETURNING id",
         &[
             now_ms.into(),
-            shortened(&change.caller).as_str().into(),
+            (&change.caller_name()).into(),
             (&change.address).into(),
             action.into(),
             shortened(&change.subject).as_str().into(),

@@ -18,7 +18,8 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
                     failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
                     scheduled_for, source, outcome, parent_job_id, root_run_id,
                     (SELECT tags FROM workflows WHERE workflows.id = runs.workflow_id), ran_before_ms,
-                    concurrency_key, concurrency_limit, CASE WHEN waits_for IS NULL THEN 0 ELSE 1 END",
+                    concurrency_key, concurrency_limit, CASE WHEN waits_for IS NULL THEN 0 ELSE 1 END,
+                    started_by",
 };
 
 pub(in crate::store) mod calls;
@@ -80,6 +81,8 @@ pub struct Run {
     pub scheduled_for: Option<i64>,
     /// Why a schedule started it. `None` if it was submitted.
     pub source: Option<RunSource>,
+    /// The caller that submitted it or fired its schedule by hand, by its name in the audit. `None` if no caller is known.
+    pub started_by: Option<String>,
     /// The state in which its jobs ended it, before its handlers ran; `None` without handlers, or before that.
     pub outcome: Option<RunStatus>,
     /// The job that called its workflow.
@@ -199,6 +202,7 @@ fn read_run(row: &dyn Row) -> Result<Run> {
         ran_before_ms: row.integer(21)?,
         concurrency: row.lossy_text(22)?.zip(row.optional_integer(23)?),
         waits_for: (row.integer(24)? != 0).then_some(WaitsFor::Slot),
+        started_by: row.optional_text(25)?,
     })
 }
 

@@ -4,6 +4,7 @@ use super::submit::NewRun;
 use crate::attempt_end::EndConditions;
 use crate::decide::for_each::Group;
 use crate::decide::{Control, Then};
+use crate::store::Change;
 use crate::transition::Backoff;
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -17,6 +18,8 @@ use windlass_workflow::{Job, Workflow, hash_of_stored};
 pub(in crate::store) struct PreparedRun {
     /// The token of the run.
     pub(in crate::store) token: i64,
+    /// The caller that submits it.
+    pub(super) started_by: Option<String>,
     pub(super) definition: StoredDefinition,
     pub(super) jobs: Vec<PreparedJob>,
     /// Concurrency keys of jobs that have no parents.
@@ -89,11 +92,17 @@ impl PreparedRun {
         }
         Ok(PreparedRun {
             token: random.token(),
+            started_by: None,
             definition: StoredDefinition::of(workflow),
             jobs,
             keys_to_admit,
             concurrency: run_concurrency(run)?,
         })
+    }
+
+    /// The same run, submitted by the caller of a change.
+    pub(in crate::store) fn started_by(self, change: Option<&Change>) -> PreparedRun {
+        PreparedRun { started_by: change.map(Change::caller_name), ..self }
     }
 }
 

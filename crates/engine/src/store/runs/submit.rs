@@ -83,7 +83,7 @@ impl Runs<'_> {
             self.store.read(|connection| resolve_calls(connection, &mut run.workflow))?;
         }
         self.store.check_files(&format!("submit workflow `{}`", run.workflow.name), &run.workflow)?;
-        let prepared = PreparedRun::of(&run, &self.store.random)?;
+        let prepared = PreparedRun::of(&run, &self.store.random)?.started_by(self.store.change.as_deref());
         let evidence = run_evidence(&prepared);
         self.store.write("submit a run", evidence, move |connection| {
             let submitted = submit(connection, &run, &prepared, now_ms)?;
@@ -165,8 +165,7 @@ pub(in crate::store) fn insert(
         Some(own) if !is_below_holder(connection, parent, &own.key)? => Some(own),
         Some(_) | None => None,
     };
-    let Some(run_id) =
-        insert_run(connection, run, prepared.token, parent, (workflow_id, concurrency), now_ms)?
+    let Some(run_id) = insert_run(connection, run, prepared, parent, (workflow_id, concurrency), now_ms)?
     else {
         return Ok(None);
     };
@@ -269,7 +268,7 @@ pub(in crate::store) fn store_definition(
 fn insert_run(
     connection: &mut dyn Connection,
     run: &NewRun,
-    token: i64,
+    prepared: &PreparedRun,
     parent: Option<&ParentJob>,
     (workflow_id, concurrency): (i64, Option<&RunConcurrency>),
     now_ms: i64,
@@ -283,9 +282,9 @@ fn insert_run(
         "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
                            timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source, token,
                            has_handlers, parent_job_id, parent_attempt, root_run_id, call_open,
-                           concurrency_key, concurrency_limit, on_full, waits_for, first_event_id)
+                           concurrency_key, concurrency_limit, on_full, waits_for, started_by, first_event_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $14, $8, $9, $9, $10, $11, $12, $13, $15, $16, $17, $18, $19,
-                 $20, $21, $22, $23,
+                 $20, $21, $22, $23, $24,
                  coalesce((SELECT root.first_event_id FROM runs AS root WHERE root.id = $18),
                           (SELECT last FROM event_counter WHERE id = 1), 0))
          ON CONFLICT DO NOTHING",
@@ -302,7 +301,7 @@ fn insert_run(
             run.occasion.and_then(|occasion| occasion.schedule_id).into(),
             run.occasion.and_then(|occasion| occasion.scheduled_for).into(),
             run.occasion.map(|occasion| occasion.source.as_str()).into(),
-            token.into(),
+            prepared.token.into(),
             (total - handlers).into(),
             i64::from(handlers > 0).into(),
             parent.map(|parent| parent.job_id).into(),
@@ -313,6 +312,7 @@ fn insert_run(
             concurrency.map(|concurrency| concurrency.limit).into(),
             concurrency.map(|concurrency| concurrency.on_full).into(),
             concurrency.map(|_waits| "slot").into(),
+            (&prepared.started_by).into(),
         ],
     )?;
     Ok(ids.first().copied())

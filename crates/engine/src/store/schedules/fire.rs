@@ -41,7 +41,7 @@ impl Schedules<'_> {
             Occasion { schedule_id: Some(schedule_id), scheduled_for: None, source: RunSource::Manual };
         let dir = registration.dir;
         let run = NewRun { workflow, params, dir, run_key: None, occasion: Some(occasion) };
-        let prepared = PreparedRun::of(&run, &self.store.random)?;
+        let prepared = PreparedRun::of(&run, &self.store.random)?.started_by(self.store.change.as_deref());
         let evidence = run_evidence(&prepared);
         self.store
             .write("fire a schedule", evidence, move |connection| submit(connection, &run, &prepared, now_ms))

@@ -18,7 +18,9 @@ use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason};
 pub use first_error::first_error;
 pub use job::JobData;
 pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData, line_html};
+
 pub use query::{JobState, Panel, RunQuery, View};
+pub use timeline::{LifePart, life_of};
 
 use super::fields::FieldSort;
 use super::frame::{Frame, Reader, Section};
@@ -223,15 +225,17 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
 
 fn started_by(run: &Run, schedule: Option<&str>) -> String {
     let name = schedule.unwrap_or_default();
+    let person = run.started_by.as_deref().unwrap_or("hand");
     match run.source {
         None if run.parent_job_id.is_some() => "by a job of another run".to_owned(),
-        None => {
-            run.run_key.as_ref().map_or_else(|| "by hand".to_owned(), |key| format!("by hand, key {key}"))
-        }
+        None => match &run.run_key {
+            Some(key) => format!("by {person}, key {key}"),
+            None => format!("by {person}"),
+        },
         Some(RunSource::Schedule) => format!("by schedule {name}"),
         Some(RunSource::Catchup) => format!("by schedule {name}, to catch up"),
         Some(RunSource::Backfill) => format!("by schedule {name}, to fill the past"),
-        Some(RunSource::Manual) => format!("by hand for schedule {name}"),
+        Some(RunSource::Manual) => format!("by {person} for schedule {name}"),
         Some(RunSource::Event) => "by an event".to_owned(),
     }
 }

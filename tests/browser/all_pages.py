@@ -1,0 +1,48 @@
+"""Every page of the server, in every state that it can show. `pages.json` has the list; a test of the server's own compares it
+with the list of its routes."""
+
+import json
+from pathlib import Path
+
+LIST = Path(__file__).parent / "pages.json"
+
+
+def fill(server):
+    """Makes runs in all states, and returns their numbers by name."""
+    failed = server.submit("nightly")
+    server.submit("nightly", "day=2026-11-20")
+    parts = server.submit("parts")
+    waiting = server.submit("decision")
+    sleeping = server.submit("later")
+    cancelled = server.submit("later")
+    server.windlass("cancel", str(cancelled))
+    running = server.submit("steps")
+    server.ended(server.submit("quick"))
+    server.windlass("queue", "limit", "mail", "--max-running", "3")
+    server.windlass("queue", "pause", "reports")
+    for run in (failed, failed + 1, parts, cancelled):
+        server.ended(run)
+    server.reached(waiting, lambda run: any(job["status"] == "WAITING" for job in run["jobs"]), "waiting")
+    server.reached(running, lambda run: any(job["status"] == "RUNNING" for job in run["jobs"]), "running")
+    return {
+        "failed_run": failed,
+        "failed_job": server.job(failed, "load")["job_id"],
+        "waiting_run": waiting,
+        "waiting_job": server.job(waiting, "approved")["job_id"],
+        "sleeping_run": sleeping,
+        "cancelled_run": cancelled,
+        "running_run": running,
+        "run_of_parts": parts,
+    }
+
+
+def addresses(numbers):
+    """The addresses of all pages."""
+    found = []
+    for row in json.loads(LIST.read_text()):
+        for address in row.get("addresses", []):
+            for name, number in numbers.items():
+                address = address.replace("{" + name + "}", str(number))
+            assert "{" not in address, f"{address}: nothing has this name"
+            found.append(address)
+    return found
