@@ -36,18 +36,21 @@ struct FailuresView {
     causes: Vec<CauseView>,
 }
 
-/// Runs in which the same job of the same workflow failed first, with the same first line of its error.
+/// Runs in which the same job of the same workflow failed first, with the same first line of its error; or jobs without a run
+/// of one kind.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Cause")]
 struct CauseView {
-    /// The workflow of the job.
+    /// The workflow of the job; empty for jobs without a run.
     workflow: String,
-    /// The name of the job.
+    /// The name of the job, or the kind of jobs without a run; empty for runs that reached their timeout.
     job: String,
     /// The first line of its error.
     error: String,
     /// The runs, the one that failed last first.
     run_ids: Vec<i64>,
+    /// The jobs without a run, the one that failed last first.
+    job_ids: Vec<i64>,
     /// When the first of them failed.
     first_at: Instant,
     /// When the last of them failed.
@@ -61,6 +64,7 @@ impl CauseView {
             job: group.job,
             error: group.error,
             run_ids: group.run_ids,
+            job_ids: group.job_ids,
             first_at: Instant::at(group.first_at),
             last_at: Instant::at(group.last_at),
         }

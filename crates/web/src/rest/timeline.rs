@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_engine::Store;
-use windlass_engine::store::{JobOrder, JobWindow, Role};
+use windlass_engine::store::{JobOrder, JobPart, JobWindow, Role};
 use windlass_views::Instant;
 
 use super::lists::{self, LIMIT_PARAMETER, id};
@@ -54,7 +54,14 @@ struct TimelinePartView {
 fn timeline(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let run_id = store.runs().get(call.id("run_id")?)?.id;
     let (offset, limit) = (call.query.integer("offset").unwrap_or(0), lists::limit(call));
-    let window = JobWindow { statuses: vec![], name: None, order: JobOrder::Definition, offset, limit };
+    let window = JobWindow {
+        statuses: vec![],
+        name: None,
+        part: JobPart::All,
+        order: JobOrder::Definition,
+        offset,
+        limit,
+    };
     let found = store.jobs().window(run_id, &window)?;
     let ids: Vec<i64> = found.rows.iter().map(|job| job.id).collect();
     let attempts = store.jobs().attempts_of_each(&ids)?;
