@@ -55,4 +55,5 @@ mod threads;
 mod triggers;
 mod variables;
 mod waits;
+mod web_tls;
 mod workspaces;
