@@ -247,6 +247,11 @@ impl Route {
         }
     }
 
+    /// The same on a thread that writes: the handler tries whether the database can be written to.
+    pub(crate) const fn that_tries_a_write(self, handler: Handler) -> Route {
+        Route { work: Work::Write(handler), ..self }
+    }
+
     /// The same with a larger body.
     pub(crate) const fn with_body_max(self, body_max: usize) -> Route {
         Route { body_max, ..self }

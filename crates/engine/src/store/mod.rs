@@ -48,7 +48,9 @@ use crate::files::RunFiles;
 use crate::measurements::Measurements;
 
 pub use accepted::TimeRange;
-pub use access::{AuditEntry, Caller, Change, CredentialKind, NewToken, Role, Secret, Token, secret_hash};
+pub use access::{
+    AuditEntry, AuditFilter, Caller, Change, CredentialKind, NewToken, Role, Secret, Token, secret_hash,
+};
 pub use apply::Applied;
 pub use artifacts::{Artifact, KeptArtifact};
 pub use cancel::{Cancellation, Urgency};
@@ -90,7 +92,7 @@ pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};
 pub(crate) use jobs::of_run::{IN_WINDOW, JOB_OF_RUN};
-pub use jobs::of_run::{JobOfRun, JobOrder, JobWindow, JobsOfRun, WINDOW_MAX};
+pub use jobs::of_run::{JobOfRun, JobOrder, JobPart, JobWindow, JobsOfRun, WINDOW_MAX};
 pub use jobs::open_approvals::{OPEN_APPROVALS_MAX, OpenApproval};
 pub use jobs::rounds::Rounds;
 pub use jobs::why::{Reason, RunSlot, Why};
@@ -106,6 +108,7 @@ pub use notifications::targets::{NewTarget, TARGETS_MAX};
 pub use notifications::{NotificationEvent, NotificationStatus};
 pub use page::{Cursor, PAGE_MAX, Page, SEARCH_MAX, SEARCH_TEXT_MAX};
 pub(crate) use queues::rules::{PRIORITY, RULED};
+pub use queues::waiting_keys::{KeyOf, KeyUser, OldestJob, WAITING_KEYS_MAX, WaitingKey};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub(crate) use registrations::REGISTRATION_COLUMNS;
 pub(crate) use registrations::versions::VERSION_COLUMNS;
@@ -114,7 +117,7 @@ pub use restore::Restored;
 pub(crate) use runs::RUN_COLUMNS;
 pub use runs::children::ChildRun;
 pub use runs::definitions::{DefinitionFile, DefinitionOrigin, DefinitionVerb, OnlyJobs, RunDefinition};
-pub use runs::failures::{FAILURES_MAX, FailedJob, FailureGroup, Failures, first_line};
+pub use runs::failures::{FAILURES_MAX, Failed, FailedJob, FailureGroup, Failures, first_line};
 pub use runs::focus::{FocusedJob, KeyHolder};
 pub use runs::histogram::{HistogramPart, PARTS_MAX};
 pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy};

@@ -205,7 +205,7 @@ fn a_caller_that_may_only_look_changes_nothing() {
 }
 
 fn audit(site: &Site) -> Vec<String> {
-    let page = site.store.access().audit(windlass_engine::store::Cursor::default()).unwrap();
+    let page = site.store.access().audit(&windlass_engine::store::AuditFilter::default()).unwrap();
     page.rows
         .into_iter()
         .map(|entry| format!("{} {} {}", entry.caller, entry.action, entry.subject))

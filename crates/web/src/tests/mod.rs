@@ -7,6 +7,7 @@ mod browser_pages;
 mod changes;
 mod connections;
 mod counted;
+mod details;
 mod hooks;
 mod live;
 mod metrics;

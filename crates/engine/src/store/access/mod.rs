@@ -6,7 +6,7 @@ mod secret;
 mod sessions;
 mod tokens;
 
-pub use audit::{AuditEntry, Change};
+pub use audit::{AuditEntry, AuditFilter, Change};
 pub use secret::{Secret, secret_hash};
 pub use tokens::{NewToken, Token};
 
