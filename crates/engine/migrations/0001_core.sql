@@ -247,10 +247,7 @@ CREATE TABLE jobs (
     queue                {text} NOT NULL DEFAULT 'default',
     -- The state of a row that another program inserts. The scheduler makes it PENDING when its time comes, so that
     -- other programs need not know how jobs are claimed.
-    status               {text} NOT NULL DEFAULT 'SCHEDULED'
-                         CHECK (status = 'PENDING' OR status = 'RUNNING' OR status = 'SUCCESSFUL'
-                                OR status = 'BLOCKED' OR status = 'SCHEDULED' OR status = 'WAITING'
-                                OR status = 'FAILED' OR status = 'SKIPPED' OR status = 'CANCELLED'),
+    status               {text} NOT NULL DEFAULT 'SCHEDULED',
     priority             {integer} NOT NULL DEFAULT 0,
     execute_after        {integer} NOT NULL DEFAULT ({now_ms}),
     payload              {text} NOT NULL DEFAULT '{}',
@@ -262,45 +259,47 @@ CREATE TABLE jobs (
     max_interruptions    {integer} NOT NULL DEFAULT 25,
     on_interrupt         {text} NOT NULL DEFAULT 'rerun' CHECK (on_interrupt = 'rerun' OR on_interrupt = 'fail'),
     allow_failure        {integer} NOT NULL DEFAULT 0 CHECK (allow_failure = 0 OR allow_failure = 1),
-    retry                {text},
-    timeout_ms           {integer},
-    cancel_requested_at  {integer},
-    last_error           {text},
-    output               {text},
     -- The number of unfinished parents. A handler also waits for its phase, an item for its turn, and a group for its
     -- items.
     blocked_by           {integer} NOT NULL DEFAULT 0 CHECK (blocked_by >= 0),
-    unique_key           {text},
-    worker_id            {integer},
     created_at           {integer} NOT NULL DEFAULT ({now_ms}),
     updated_at           {integer} NOT NULL DEFAULT ({now_ms}),
-    started_at           {integer},
-    finished_at          {integer},
     -- Whether a job that is asked to stop is killed at once, without a grace time.
     cancel_at_once       {integer} NOT NULL DEFAULT 0 CHECK (cancel_at_once = 0 OR cancel_at_once = 1),
     -- What a worker needs to claim the job: all of these capabilities (a sorted JSON list), and this version of the
     -- code or a later one.
     requires             {text} NOT NULL DEFAULT '[]',
     code_version         {integer} NOT NULL DEFAULT 0 CHECK (code_version >= 0 AND code_version <= 9007199254740991),
-    -- How many jobs with the same key may be PENDING or RUNNING at a time. The others are WAITING for a slot.
-    concurrency_key      {text},
-    concurrency_limit    {integer} CHECK (concurrency_limit >= 1),
+    -- What happens to a job that finds all slots of its concurrency key taken.
     on_full              {text} NOT NULL DEFAULT 'wait'
                          CHECK (on_full = 'wait' OR on_full = 'skip' OR on_full = 'cancel_oldest'),
     -- Together with `created_at` this is the job's idempotency key, which is unique among all jobs of all databases.
     -- Both stay the same in all attempts and in copies of the database. The token also proves that the job's
     -- transaction was kept, if the answer to its commit was lost.
     token                {integer} NOT NULL DEFAULT ({token}),
-    -- How long a SCHEDULED job waits, if it waits for a duration and not for an instant that a person named. Then
-    -- `execute_after` is the end of that duration by the current setting of the clock.
-    delay_ms             {integer},
-    -- What a WAITING job waits for, and NULL in all other states: a slot of its concurrency key, a decision of the
-    -- scheduler, an event, a person, the ends of its items, or the run that it has started. The indexes of waiting jobs go
-    -- by this column and not by `status`, so that claims and ends of other jobs do not touch them.
-    waits_for            {text} CHECK (waits_for IS NULL
-                                OR status = 'WAITING' AND (waits_for = 'slot' OR waits_for = 'decision' OR waits_for = 'event'
-                                                           OR waits_for = 'approval' OR waits_for = 'items'
-                                                           OR waits_for = 'run')),
+    -- Why a SKIPPED job was skipped: 1 if a job before it failed or was cancelled, 0 if it was not needed.
+    upstream_failed      {integer} NOT NULL DEFAULT 0 CHECK (upstream_failed = 0 OR upstream_failed = 1),
+    -- The phase of its run in which the job runs: see `runs.phase`. A handler of phase 1 runs after one outcome.
+    phase                {integer} NOT NULL DEFAULT 0 CHECK (phase = 0 OR phase = 1 OR phase = 2),
+    -- The number of the definition of its run with which it runs, or with which it ended.
+    definition           {integer} NOT NULL DEFAULT 1,
+    -- From here on a column is NULL in most rows, and the more often the later it stands. SQLite as Windlass builds it does
+    -- not store the NULLs at the end of a row, and most of the time of a claim goes to reading and writing the row.
+    worker_id            {integer},
+    started_at           {integer},
+    finished_at          {integer},
+    output               {text},
+    -- The exit code of the last attempt; NULL if a signal ended it, or if it has none.
+    exit_code            {integer},
+    retry                {text},
+    last_error           {text},
+    timeout_ms           {integer},
+    unique_key           {text},
+    -- How many jobs with the same key may be PENDING or RUNNING at a time. The others are WAITING for a slot.
+    concurrency_key      {text},
+    concurrency_limit    {integer} CHECK (concurrency_limit >= 1),
+    -- The run at the top of all calls, if its own run was started by a job.
+    root_run_id          {integer},
     -- When the job runs, by the ends of its parents. NULL means `all_successful`, the default, without a look at it when
     -- the last parent ends: the other ends have skipped the job before. `all_successful` is written when a parent was not
     -- needed, so that the job is decided when its last parent ends.
@@ -309,39 +308,45 @@ CREATE TABLE jobs (
                                        OR join_rule = 'all_finished'),
     -- What the scheduler decides before the job runs, as JSON; NULL for a job that runs when its parents have passed.
     control              {text},
-    -- Why a SKIPPED job was skipped: 1 if a job before it failed or was cancelled, 0 if it was not needed.
-    upstream_failed      {integer} NOT NULL DEFAULT 0 CHECK (upstream_failed = 0 OR upstream_failed = 1),
-    -- The phase of its run in which the job runs: see `runs.phase`. A handler of phase 1 runs after one outcome.
-    phase                {integer} NOT NULL DEFAULT 0 CHECK (phase = 0 OR phase = 1 OR phase = 2),
-    -- The exit code of the last attempt; NULL if a signal ended it, or if it has none.
-    exit_code            {integer},
     handles              {text} CHECK (handles IS NULL OR handles = 'SUCCESSFUL' OR handles = 'FAILED' OR handles = 'CANCELLED'),
-    -- The run at the top of all calls, if its own run was started by a job.
-    root_run_id          {integer},
+    -- How long a SCHEDULED job waits, if it waits for a duration and not for an instant that a person named. Then
+    -- `execute_after` is the end of that duration by the current setting of the clock.
+    delay_ms             {integer},
+    cancel_requested_at  {integer},
+    -- What a WAITING job waits for, and NULL in all other states: a slot of its concurrency key, a decision of the
+    -- scheduler, an event, a person, the ends of its items, or the run that it has started. The indexes of waiting jobs go
+    -- by this column and not by `status`, so that claims and ends of other jobs do not touch them.
+    waits_for            {text} CHECK (waits_for IS NULL
+                                OR status = 'WAITING' AND (waits_for = 'slot' OR waits_for = 'decision' OR waits_for = 'event'
+                                                           OR waits_for = 'approval' OR waits_for = 'items'
+                                                           OR waits_for = 'run')),
+    -- Of an item: the job with `for_each` that it belongs to, its place among the items, and its value as JSON.
+    group_id             {integer},
+    item_index           {integer},
+    item                 {text},
     -- When the scheduler decided that the job runs. A SCHEDULED job that has a `control` and is not decided goes to the
     -- scheduler when its time comes: it sleeps. A decided one is retried, and goes to the workers.
     decided_at           {integer},
+    -- When the job must be over: the end of its `deadline`, which began when it was decided.
+    deadline_at          {integer},
     -- The event that a job waits for; the key is empty for an event without one.
     event_name           {text},
     event_key            {text},
     -- When a wait ends without what it waits for.
     wait_ends_at         {integer},
-    -- When the job must be over: the end of its `deadline`, which began when it was decided.
-    deadline_at          {integer},
-    -- Of an item: the job with `for_each` that it belongs to, its place among the items, and its value as JSON.
-    group_id             {integer},
-    item_index           {integer},
-    item                 {text},
     -- Of a group: how many of its items may run at a time, and 1 if the first that fails ends the others.
     max_parallel         {integer} CHECK (max_parallel >= 1),
     fail_fast            {integer} CHECK (fail_fast IS NULL OR fail_fast = 1),
-    -- The number of the definition of its run with which it runs, or with which it ended.
-    definition           {integer} NOT NULL DEFAULT 1,
-    -- The table checks these, so that no other program can break them.
-    CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
-    CHECK (status <> 'WAITING' OR waits_for IS NOT NULL),
-    CHECK (finished_at IS NULL OR status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED'
-           OR status = 'SKIPPED')
+    -- What a row in each state has, the most frequent states first. The table checks it, so that no other program can
+    -- break it. A job in one of the other states is finished, or its end was reported.
+    CONSTRAINT jobs_status_check CHECK (
+        status = 'PENDING' AND finished_at IS NULL
+        OR status = 'RUNNING' AND worker_id IS NOT NULL AND finished_at IS NULL
+        OR status = 'SUCCESSFUL'
+        OR status = 'BLOCKED' AND finished_at IS NULL
+        OR status = 'SCHEDULED' AND finished_at IS NULL
+        OR status = 'WAITING' AND waits_for IS NOT NULL AND finished_at IS NULL
+        OR status = 'FAILED' OR status = 'SKIPPED' OR status = 'CANCELLED')
 ) {strict};
 
 -- The claim indexes contain only PENDING jobs, so the cost of a claim does not depend on the number of other rows.
@@ -364,9 +369,11 @@ CREATE INDEX jobs_finished_alone ON jobs (finished_at)
     WHERE run_id IS NULL AND finished_at IS NOT NULL;
 CREATE UNIQUE INDEX jobs_name ON jobs (run_id, name) WHERE run_id IS NOT NULL;
 -- Ends that workers in other languages reported: they write only the state. Windlass applies the consequences (a
--- retry, children, the run's counters) and sets `finished_at`, which removes the row from this index.
+-- retry, children, the run's counters) and sets `finished_at`, which removes the row from this index. The
+-- conditions on the two most frequent states follow from the others, but SQLite stops there for most rows.
 CREATE INDEX jobs_reported ON jobs (id)
-    WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED');
+    WHERE finished_at IS NULL AND status <> 'PENDING' AND status <> 'RUNNING'
+      AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED');
 -- A reported job may be retried, so it keeps its key until it is finished.
 CREATE UNIQUE INDEX jobs_unique_key ON jobs (unique_key)
     WHERE unique_key IS NOT NULL AND finished_at IS NULL;

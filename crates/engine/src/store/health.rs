@@ -144,7 +144,7 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
         reported: count_before(
             connection,
             "SELECT count(*) FROM jobs
-             WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED') AND updated_at < $1",
+             WHERE {is_reported} AND updated_at < $1",
             late_ms,
         )?,
         schedules: count(

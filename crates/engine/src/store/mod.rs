@@ -71,6 +71,7 @@ pub use for_scheduler::clock_steps::{ClockReading, ClockStep, MovedDurations};
 pub use for_scheduler::due::{PromotedDue, Upcoming};
 pub use for_scheduler::prune::{Prune, Pruned};
 pub use for_scheduler::reconcile::Reconciled;
+pub(crate) use for_scheduler::reports::IS_REPORTED;
 pub use for_scheduler::rescue::{Rescued, StuckJob};
 pub(crate) use for_workers::OF_RUNS_IN_ACTIVE_QUEUES;
 pub use groups::{

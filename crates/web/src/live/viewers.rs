@@ -191,6 +191,9 @@ pub(crate) struct Viewers {
     /// Where the hub waits for hints.
     listener: WakeUpListener,
     clock: Clock,
+    /// How often the hub has waited for hints.
+    #[cfg(test)]
+    waits: std::sync::atomic::AtomicUsize,
 }
 
 #[derive(Default)]
@@ -216,7 +219,14 @@ impl Drop for Opened {
 
 impl Viewers {
     pub(crate) fn new(listener: WakeUpListener, clock: Clock) -> Viewers {
-        Viewers { state: Mutex::default(), changed: Condvar::new(), listener, clock }
+        Viewers {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            listener,
+            clock,
+            #[cfg(test)]
+            waits: Default::default(),
+        }
     }
 
     /// Opens a stream. The viewer does not know what changed before, so its first news is everything.
@@ -267,6 +277,12 @@ impl Viewers {
         self.listener.raise(WakeUps::STOP);
     }
 
+    /// How often the hub has waited for hints.
+    #[cfg(test)]
+    pub(crate) fn waits(&self) -> usize {
+        self.waits.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
     /// How many streams are open.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
@@ -301,7 +317,10 @@ impl Viewers {
             .min();
         let longest = Duration::from_millis(STREAM_TIME_MAX_MS.unsigned_abs());
         let wait = self.clock.until(next_end_ms.map(|left_ms| wall_ms + left_ms), longest);
-        self.listener.wait(wait).intersects(WakeUps::FOREIGN)
+        let hints = self.listener.wait(wait);
+        #[cfg(test)]
+        self.waits.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        hints.intersects(WakeUps::FOREIGN)
     }
 
     /// Ends the streams whose time is over.

@@ -132,6 +132,19 @@ impl Site {
         (self.door, self.viewers) = (door, viewers);
     }
 
+    /// Waits until the hub has waited in vain some times, so that it has read what was to read. Somebody must look.
+    pub(crate) fn until_quiet(&self) {
+        loop {
+            let (reads, waits) = (self.reads(), self.viewers.waits());
+            while self.viewers.waits() < waits + 20 {
+                std::thread::yield_now();
+            }
+            if self.reads() == reads {
+                return;
+            }
+        }
+    }
+
     /// How many transactions have read so far.
     pub(crate) fn reads(&self) -> usize {
         self.reads.load(Ordering::SeqCst)

@@ -157,7 +157,7 @@ pub(in crate::store) fn release_items(
                  WHERE group_id IS NOT NULL AND group_id = $1
                    AND status IN ('PENDING', 'RUNNING', 'SCHEDULED', 'WAITING'))
               + (SELECT count(*) FROM jobs
-                 WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')
+                 WHERE {is_reported}
                    AND +group_id = $1)",
         &[group_id.into()],
         |row| row.integer(0),

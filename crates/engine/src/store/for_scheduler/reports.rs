@@ -19,7 +19,15 @@ use crate::transition::{Outcome, Repeat, RetryState, after_attempt};
 use crate::values::{Item, values};
 use std::sync::Arc;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Row, all};
+use windlass_db::{Connection, Fragment, Row, all};
+
+/// Whether the end of a job was reported, and is not applied yet. The first two conditions on the state follow from the
+/// others: they are the condition of the index.
+pub(crate) const IS_REPORTED: Fragment = Fragment {
+    name: "is_reported",
+    sql: "finished_at IS NULL AND status <> 'PENDING' AND status <> 'RUNNING'
+          AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')",
+};
 
 /// How many reports one transaction applies.
 const REPORTS_MAX: i64 = 500;
@@ -48,7 +56,7 @@ impl ForScheduler<'_> {
             all(
                 connection,
                 "SELECT id FROM jobs
-                 WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')
+                 WHERE {is_reported}
                  ORDER BY id LIMIT $1",
                 &[REPORTS_MAX.into()],
                 |row| row.integer(0),
