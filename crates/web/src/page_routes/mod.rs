@@ -1,5 +1,6 @@
 //! The routes of the pages. Each reads what its page shows, and hands it to a function of [`crate::pages`].
 
+mod access;
 mod approvals;
 mod definitions;
 mod forms;
@@ -42,6 +43,8 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::page("/workflows/{workflow}/versions/{version}", Role::View, definitions::version),
     Route::page("/queues", Role::View, all_queues),
     Route::page("/system", Role::View, show_system).that_tries_a_write(show_system),
+    Route::page("/system/tokens", Role::Admin, access::tokens),
+    Route::page("/system/audit", Role::Admin, access::audit),
     Route::page("/zone", Role::View, zone),
     Route::page("/find", Role::View, find),
     Route::form("/runs/seen", Role::View, forms::mark_seen),
@@ -57,6 +60,8 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::form("/schedules/{schedule_id}/pause", Role::Edit, schedules::pause),
     Route::form("/schedules/{schedule_id}/resume", Role::Edit, schedules::resume),
     Route::form("/schedules/{schedule_id}/trigger", Role::Run, schedules::trigger),
+    Route::form("/system/tokens", Role::Admin, access::add_token),
+    Route::form("/system/tokens/revoke", Role::Admin, access::revoke_token),
     Route::form("/queues/{queue}/pause", Role::Edit, forms::pause_queue),
     Route::form("/queues/{queue}/resume", Role::Edit, forms::resume_queue),
     Route::form("/queues/{queue}/limit", Role::Edit, forms::limit_queue),
@@ -213,7 +218,12 @@ fn start_form(store: &Store, call: &Call) -> Result<Answer, Problem> {
 }
 
 fn all_queues(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    html(queues::page(&store.queues().list()?, &reader(store, call)?))
+    let data = queues::QueuesData {
+        queues: store.queues().list()?,
+        oldest: store.queues().oldest_jobs()?,
+        keys: store.queues().waiting_keys()?,
+    };
+    html(queues::page(&data, &reader(store, call)?))
 }
 
 fn show_system(store: &Store, call: &Call) -> Result<Answer, Problem> {

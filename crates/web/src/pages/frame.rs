@@ -154,6 +154,12 @@ impl Frame {
         self.rights >= Rights::Edit
     }
 
+    /// Whether the reader may see tokens and changes.
+    #[must_use]
+    pub fn may_administer(&self) -> bool {
+        self.rights >= Rights::Admin
+    }
+
     /// The path of the style sheet.
     #[must_use]
     pub fn style(&self) -> String {

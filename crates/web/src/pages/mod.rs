@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows the server or reads the database but the files named `read.rs`.
 
+pub mod access;
 pub mod approvals;
 pub mod assets;
 pub mod batch;

@@ -1,10 +1,12 @@
 //! The page Queues.
 
 use askama::Template;
-use windlass_engine::store::{Order, Queue};
+use std::collections::BTreeMap;
+
+use windlass_engine::store::{KeyOf, KeyUser, OldestJob, Order, Queue, WaitingKey};
 
 use super::frame::{Frame, Reader, Section};
-use super::times::{Stamp, duration, grouped};
+use super::times::{Stamp, duration, grouped, rough_duration};
 use super::url;
 
 struct Row {
@@ -17,6 +19,42 @@ struct Row {
     limits: String,
     max_running: String,
     paused: Option<Stamp>,
+    oldest: Option<Oldest>,
+}
+
+/// The oldest job that is ready.
+struct Oldest {
+    job_id: i64,
+    run_id: Option<i64>,
+    waited: String,
+}
+
+/// A key for which something waits.
+struct KeyRow {
+    name: String,
+    noun: &'static str,
+    limit: i64,
+    waiting: String,
+    next: Vec<User>,
+    waited: String,
+    holders: Vec<User>,
+}
+
+/// A job or a run, with its address if it has a page.
+struct User {
+    label: String,
+    href: Option<String>,
+}
+
+/// What the page shows.
+#[derive(Debug)]
+pub struct QueuesData {
+    /// The queues.
+    pub queues: Vec<Queue>,
+    /// The oldest job of each that is ready.
+    pub oldest: BTreeMap<String, OldestJob>,
+    /// The keys for which jobs or runs wait.
+    pub keys: Vec<WaitingKey>,
 }
 
 #[derive(Template)]
@@ -24,21 +62,53 @@ struct Row {
 struct QueuesPage {
     frame: Frame,
     rows: Vec<Row>,
+    keys: Vec<KeyRow>,
 }
 
 /// The list of queues.
 ///
 /// # Errors
 /// As of the template engine, which writes into memory.
-pub fn page(queues: &[Queue], reader: &Reader) -> askama::Result<String> {
+pub fn page(data: &QueuesData, reader: &Reader) -> askama::Result<String> {
     QueuesPage {
         frame: Frame::new(reader, Section::Queues, "Queues"),
-        rows: queues.iter().map(|queue| row(queue, reader)).collect(),
+        rows: data.queues.iter().map(|queue| row(queue, data.oldest.get(&queue.name), reader)).collect(),
+        keys: data.keys.iter().map(|key| key_row(key, reader)).collect(),
     }
     .render()
 }
 
-fn row(queue: &Queue, reader: &Reader) -> Row {
+fn key_row(key: &WaitingKey, reader: &Reader) -> KeyRow {
+    let user = |user: &KeyUser| match (user.job_id, user.run_id) {
+        (Some(job_id), Some(run_id)) => User {
+            label: format!("#{run_id}, job {job_id}"),
+            href: Some(format!("{}/runs/{run_id}?job={job_id}#job", reader.base)),
+        },
+        (Some(job_id), None) => User { label: format!("job {job_id}"), href: None },
+        (None, run_id) => {
+            let run_id = run_id.unwrap_or_default();
+            User { label: format!("#{run_id}"), href: Some(format!("{}/runs/{run_id}", reader.base)) }
+        }
+    };
+    KeyRow {
+        name: key.name.clone(),
+        noun: match key.of {
+            KeyOf::Jobs => "jobs",
+            KeyOf::Runs => "runs",
+        },
+        limit: key.limit,
+        waiting: key.waiting.to_string(),
+        next: key.first.iter().map(user).collect(),
+        waited: key.since.map_or_else(String::new, |since| waited(since, reader)),
+        holders: key.holders.iter().map(user).collect(),
+    }
+}
+
+fn waited(since_ms: i64, reader: &Reader) -> String {
+    rough_duration((reader.times.now_ms - since_ms).max(0))
+}
+
+fn row(queue: &Queue, oldest: Option<&OldestJob>, reader: &Reader) -> Row {
     let mut limits = Vec::new();
     limits.extend(queue.max_running.map(|max| format!("{max} at a time")));
     limits.extend(queue.rate.map(|rate| format!("{} in {}", rate.jobs, duration(rate.interval_ms))));
@@ -55,6 +125,11 @@ fn row(queue: &Queue, reader: &Reader) -> Row {
         waiting: grouped(queue.waiting),
         limits: if limits.is_empty() { "none".to_owned() } else { limits.join(", ") },
         max_running: queue.max_running.map_or_else(String::new, |max| max.to_string()),
+        oldest: oldest.map(|job| Oldest {
+            job_id: job.job_id,
+            run_id: job.run_id,
+            waited: waited(job.since, reader),
+        }),
         paused: queue.paused_at.map(|at| reader.times.stamp(at)),
     }
 }

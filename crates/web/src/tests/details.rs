@@ -143,3 +143,73 @@ fn schedules_are_paused_resumed_and_triggered_by_who_may() {
     assert!(!page(&site, &viewer, "/workflows/daily").contains("/trigger"));
     form(&site, &editor, "/schedules/99/pause", "").is(404);
 }
+
+#[test]
+fn queues_name_the_oldest_job_and_who_holds_the_keys_that_are_waited_for() {
+    let site = Site::new();
+    let (holder, waiting) = (site.run(), site.run());
+    site.sql("UPDATE jobs SET concurrency_key = 'tenant <i>', concurrency_limit = 1 WHERE name = 'a'");
+    site.sql(&format!(
+        "UPDATE jobs SET status = 'WAITING', waits_for = 'slot' WHERE run_id = {waiting} AND name = 'a'"
+    ));
+    let body = page(&site, &site.session(Role::View), "/queues");
+    let job = |run_id| site.store.jobs().find_by_name(run_id, "a").unwrap().unwrap().id;
+    for text in [
+        "tenant &lt;i&gt;".to_owned(),
+        format!("<a href=\"/runs/{0}?job={1}#job\">#{0}, job {1}</a></td></tr>", holder, job(holder)),
+        format!("<a href=\"/runs/{0}?job={1}#job\">#{0}, job {1}</a><span", waiting, job(waiting)),
+        format!("href=\"/runs/{holder}?job={}#job\">#{holder}</a>", job(holder)),
+    ] {
+        assert!(body.contains(&text), "{text}: {body}");
+    }
+}
+
+#[test]
+fn an_administrator_adds_a_token_that_is_shown_once_and_revokes_it() {
+    let site = Site::new();
+    let cookie = site.session(Role::Admin);
+    assert!(page(&site, &cookie, "/system").contains("/system/tokens"));
+    assert!(!page(&site, &site.session(Role::Edit), "/system").contains("/system/tokens"));
+    for fields in
+        ["name=&role=view", "name=a&role=root", "name=a&role=view&days=0", "name=a&role=view&days=x"]
+    {
+        form(&site, &cookie, "/system/tokens", fields).is(400);
+    }
+    let added = form(&site, &cookie, "/system/tokens", "name=%3Ci%3Ebot&role=run&days=9");
+    added.is(200);
+    assert_eq!(added.header("cache-control"), "no-store");
+    let secret = added.body.split("<code>").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    site.get("/api/v1/runs").token(&secret).send().is(200);
+    let list = page(&site, &cookie, "/system/tokens");
+    assert!(list.contains("&lt;i&gt;bot") && !list.contains(&secret), "{list}");
+    form(&site, &cookie, "/system/tokens", "name=%3Ci%3Ebot&role=view").is(400);
+    form(&site, &cookie, "/system/tokens/revoke", "name=%3Ci%3Ebot").is(303);
+    site.get("/api/v1/runs").token(&secret).send().is(401);
+    form(&site, &cookie, "/system/tokens/revoke", "name=none").is(404);
+    let audit = page(&site, &cookie, "/system/audit");
+    assert!(audit.contains("the token &lt;i&gt;bot") && !audit.contains(&secret), "{audit}");
+}
+
+#[test]
+fn changes_are_found_by_who_and_what_and_come_in_pages() {
+    let site = Site::new();
+    let run_id = site.run();
+    let cookie = site.session(Role::Admin);
+    form(&site, &cookie, &format!("/runs/{run_id}/cancel"), "").is(303);
+    for number in 0..120 {
+        let at = 1_000 + number;
+        site.sql(&format!("INSERT INTO audit (at, caller, action, subject) VALUES ({at}, 'eve', 'pause a queue', 'q{number}')"));
+    }
+    let rows =
+        |query: &str| page(&site, &cookie, &format!("/system/audit{query}")).matches("data-row").count();
+    assert_eq!([rows(""), rows("?caller=eve"), rows("?caller=ada"), rows("?caller=no")], [100, 100, 1, 0]);
+    assert_eq!(
+        [rows("?text=Q119"), rows("?caller=ada&text=cancel"), rows("?caller=eve&text=cancel")],
+        [1, 1, 0]
+    );
+    let first = page(&site, &cookie, "/system/audit?caller=eve");
+    let next =
+        first.split("rel=\"next\" href=\"").nth(1).unwrap().split('"').next().unwrap().replace("&amp;", "&");
+    assert_eq!(page(&site, &cookie, &next).matches("data-row").count(), 20);
+    site.get("/system/audit?before=x").header("cookie", &cookie).send().is(400);
+}

@@ -52,6 +52,8 @@ const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/runs/{run_id}/definition", "view"),
     ("GET", "/runs/{run_id}/retry-from", "run"),
     ("GET", "/system", "view"),
+    ("GET", "/system/audit", "admin"),
+    ("GET", "/system/tokens", "admin"),
     ("GET", "/workflows", "view"),
     ("GET", "/workflows/{workflow}", "view"),
     ("GET", "/workflows/{workflow}/start", "run"),
@@ -91,6 +93,8 @@ const WHO: &[(&str, &str, &str)] = &[
     ("POST", "/schedules/{schedule_id}/pause", "edit"),
     ("POST", "/schedules/{schedule_id}/resume", "edit"),
     ("POST", "/schedules/{schedule_id}/trigger", "run"),
+    ("POST", "/system/tokens", "admin"),
+    ("POST", "/system/tokens/revoke", "admin"),
     ("POST", "/workflows/{workflow}/start", "run"),
     ("POST", "/zone", "view"),
 ];
