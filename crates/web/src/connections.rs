@@ -14,13 +14,16 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::answer::IsStream;
 use crate::door::{Door, Peer, router};
+use crate::tls::CurrentIdentity;
 
 /// How many connections there are at most. A further one takes the place of the oldest that has no request.
 const CONNECTIONS_MAX: usize = 512;
@@ -34,7 +37,12 @@ const HEADERS_MAX: usize = 100;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts connections until `stopped` is true.
-pub(crate) async fn accept(listener: TcpListener, door: Arc<Door>, mut stopped: watch::Receiver<bool>) {
+pub(crate) async fn accept(
+    listener: TcpListener,
+    tls: Option<CurrentIdentity>,
+    door: Arc<Door>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let router = router(&door);
     drop(door);
     let connections = Arc::new(Connections::default());
@@ -46,7 +54,8 @@ pub(crate) async fn accept(listener: TcpListener, door: Arc<Door>, mut stopped: 
         match accepted {
             Ok((stream, address)) => {
                 let _slow = stream.set_nodelay(true);
-                connections.serve(stream, Peer(address.ip()), router.clone(), stopped.clone());
+                let acceptor = tls.as_ref().map(CurrentIdentity::acceptor);
+                connections.serve(stream, acceptor, Peer(address.ip()), router.clone(), stopped.clone());
             }
             Err(error) => {
                 tracing::debug!(%error, "the web server got no connection");
@@ -84,6 +93,7 @@ impl Connections {
     fn serve(
         self: &Arc<Self>,
         stream: TcpStream,
+        acceptor: Option<TlsAcceptor>,
         peer: Peer,
         router: Router,
         stopped: watch::Receiver<bool>,
@@ -100,7 +110,10 @@ impl Connections {
         let requests = Requests { router, peer, own_task: own_task.clone(), is_busy: Arc::clone(&is_busy) };
         let registered = Registered { connections: Arc::clone(self), number };
         let task = tokio::spawn(async move {
-            serve_connection(stream, requests, stopped).await;
+            match acceptor {
+                None => serve_connection(stream, requests, stopped).await,
+                Some(acceptor) => serve_with_tls(acceptor, stream, requests, stopped).await,
+            }
             drop(registered);
         });
         let _first = own_task.0.set(task.abort_handle());
@@ -136,7 +149,31 @@ impl Drop for Registered {
     }
 }
 
-async fn serve_connection(stream: TcpStream, requests: Requests, mut stopped: watch::Receiver<bool>) {
+/// Agrees on keys first. A client has as much time for that as for the head of a request, and its connection counts as one without
+/// a request.
+async fn serve_with_tls(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    requests: Requests,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let handshake = tokio::time::timeout(HEAD_TIME_MAX, acceptor.accept(stream));
+    let agreed = tokio::select! {
+        agreed = handshake => agreed,
+        () = end_of(&mut stopped) => return,
+    };
+    match agreed {
+        Ok(Ok(stream)) => serve_connection(stream, requests, stopped).await,
+        Ok(Err(error)) => tracing::trace!(%error, "a client of the web server did not agree on keys"),
+        Err(_late) => tracing::trace!("a client of the web server was too slow to agree on keys"),
+    }
+}
+
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    requests: Requests,
+    mut stopped: watch::Receiver<bool>,
+) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)

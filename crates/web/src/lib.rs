@@ -20,12 +20,14 @@ mod sentences;
 mod server;
 mod sign_in;
 mod threads;
+mod tls;
 
 pub use hooks::{HOOKS_MAX, Hook, HookForm};
 pub use metrics::FileReading;
 pub use options::{DEFAULT_ADDRESS, Definitions, ListenAddress, Proxy, WebOptions, check_base_path};
 pub use sentences::Sentences;
 pub use server::{Listener, WebServer};
+pub use tls::{TlsFiles, TlsIdentity};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::hooks::Hook;
+use crate::tls::TlsFiles;
 
 /// The address if none is set.
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9463);
@@ -54,6 +55,8 @@ pub struct WebOptions {
     pub listen: ListenAddress,
     /// Whether a proxy is in front.
     pub proxy: Proxy,
+    /// The certificate of the server, if browsers use TLS with it.
+    pub tls: Option<TlsFiles>,
     /// The names under which the server is reached, beside the loopback names.
     pub hosts: Vec<String>,
     /// The path below which everything is: empty, or `/windlass`.
@@ -71,6 +74,7 @@ impl Default for WebOptions {
         WebOptions {
             listen: ListenAddress::Default,
             proxy: Proxy::None,
+            tls: None,
             hosts: Vec::new(),
             base_path: String::new(),
             trusted_proxies: Vec::new(),
@@ -81,16 +85,23 @@ impl Default for WebOptions {
 }
 
 impl WebOptions {
+    /// Whether browsers use TLS, with this server or with a proxy.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.proxy == Proxy::Tls || self.tls.is_some()
+    }
+
     /// Why the settings don't fit each other: what is wrong, and the next step.
     ///
     /// # Errors
     /// An address that is not of this machine, without a proxy that has TLS.
     pub fn check(&self) -> Result<(), (String, String)> {
         let address = self.listen.socket();
-        if !address.ip().is_loopback() && self.proxy == Proxy::None {
+        if !address.ip().is_loopback() && !self.is_secure() {
             return Err((
                 format!("the web server may not listen on {address}: passwords would cross the network as plain text"),
-                "listen on a loopback address, or put a proxy with TLS in front and set `behind_proxy = true` under [web]"
+                "listen on a loopback address; or set `tls_cert` and `tls_key` under [web]; or put a proxy with TLS in front and \
+                 set `behind_proxy = true`"
                     .to_owned(),
             ));
         }

@@ -16,6 +16,7 @@ use crate::live::{Hub, Viewers};
 use crate::options::WebOptions;
 use crate::sentences::Sentences;
 use crate::threads::{DatabaseThreads, ThreadsEnd};
+use crate::tls::{CurrentIdentity, TlsIdentity};
 
 const RUNTIME_THREAD_NAME: &str = "windlass-web";
 /// The threads of the runtime.
@@ -27,6 +28,7 @@ const END_MAX: Duration = Duration::from_millis(500);
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
+    tls: Option<TlsIdentity>,
 }
 
 impl Listener {
@@ -38,7 +40,13 @@ impl Listener {
         let socket = TcpListener::bind(options.listen.socket())?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
-        Ok(Listener { socket, address })
+        Ok(Listener { socket, address, tls: None })
+    }
+
+    /// The same for clients that use TLS.
+    #[must_use]
+    pub fn with_tls(self, identity: TlsIdentity) -> Listener {
+        Listener { tls: Some(identity), ..self }
     }
 
     /// The address, with the port that the system chose if port 0 was asked for.
@@ -57,6 +65,7 @@ pub struct WebServer {
 
 struct Parts {
     runtime: Runtime,
+    tls: Option<CurrentIdentity>,
     stop: watch::Sender<bool>,
     viewers: Arc<Viewers>,
     /// Holds the queues of the database threads, which end when the last task that holds it too has ended.
@@ -75,7 +84,8 @@ impl WebServer {
         sentences: Sentences,
         options: WebOptions,
     ) -> io::Result<WebServer> {
-        let Listener { socket, address } = listener;
+        let Listener { socket, address, tls } = listener;
+        let tls = tls.map(CurrentIdentity::new);
         let (database_threads, threads) = DatabaseThreads::start(store)?;
         let viewers = Hub::start(store, threads.one_more())?;
         let clock = store.clock().clone();
@@ -91,8 +101,8 @@ impl WebServer {
             let _inside = runtime.enter();
             tokio::net::TcpListener::from_std(socket)?
         };
-        runtime.spawn(accept(socket, Arc::clone(&door), stopped));
-        Ok(WebServer { address, parts: Some(Parts { runtime, stop, viewers, door, threads }) })
+        runtime.spawn(accept(socket, tls.clone(), Arc::clone(&door), stopped));
+        Ok(WebServer { address, parts: Some(Parts { runtime, stop, tls, viewers, door, threads }) })
     }
 
     /// The address it listens on.
@@ -105,6 +115,13 @@ impl WebServer {
     #[cfg(test)]
     pub(crate) fn viewers(&self) -> &Arc<Viewers> {
         self.parts.as_ref().map(|parts| &parts.viewers).expect("it runs")
+    }
+
+    /// Gives new connections another certificate. Nothing happens without TLS.
+    pub fn replace_certificate(&self, identity: TlsIdentity) {
+        if let Some(tls) = self.parts.as_ref().and_then(|parts| parts.tls.as_ref()) {
+            tls.replace(identity);
+        }
     }
 
     /// Takes messages of other services from now on.
@@ -120,7 +137,7 @@ impl WebServer {
     }
 
     fn end(&mut self) {
-        let Some(Parts { runtime, stop, viewers, door, threads }) = self.parts.take() else { return };
+        let Some(Parts { runtime, stop, viewers, door, threads, tls: _ }) = self.parts.take() else { return };
         // Streams do not end by themselves.
         viewers.stop();
         stop.send_replace(true);

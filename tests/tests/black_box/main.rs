@@ -56,4 +56,5 @@ mod triggers;
 mod variables;
 mod waits;
 mod web_document;
+mod web_tls;
 mod workspaces;

@@ -53,9 +53,11 @@ pub(crate) fn execute(global: &GlobalOptions, args: &OpenArgs) -> Result<(), Fai
 /// Where a browser finds the server: under the first name of `hosts`, or on this machine.
 fn address(options: &WebOptions) -> String {
     let socket = options.listen.socket();
-    let origin = match (options.proxy, options.hosts.first()) {
-        (windlass_web::Proxy::Tls, Some(host)) => format!("https://{host}"),
-        (windlass_web::Proxy::Tls, None) | (windlass_web::Proxy::None, _) => format!("http://{socket}"),
+    let origin = match (options.is_secure(), options.hosts.first()) {
+        (true, Some(host)) if options.tls.is_none() || host.contains(':') => format!("https://{host}"),
+        (true, Some(host)) => format!("https://{host}:{}", socket.port()),
+        (true, None) if options.tls.is_some() => format!("https://{socket}"),
+        (_, _) => format!("http://{socket}"),
     };
     format!("{origin}{}", options.base_path)
 }

@@ -47,7 +47,7 @@ pub(crate) fn execute(global: GlobalOptions, args: &WebArgs) -> Result<(), Failu
     let options = options(WebOptions { hooks, ..config.web.options() }, args.listen)?;
     let database = Database::existing_or_new(global)?;
     let listener = database.store().listen(WakeUps::STOP);
-    let requests = StopRequests::listen(listener.clone())?;
+    let requests = StopRequests::listen_with_reload(listener.clone())?;
     let web = Web::start(global, &database, &options, TakenPort::IsAnError)?;
     let address = web.as_ref().map(Web::url).unwrap_or_default();
     let greeting =
@@ -57,6 +57,9 @@ pub(crate) fn execute(global: GlobalOptions, args: &WebArgs) -> Result<(), Failu
         LogFormat::Json => tracing::info!("{greeting}"),
     }
     while !requests.is_stopping() {
+        if let (true, Some(web)) = (requests.reload_is_wanted(), &web) {
+            web.read_certificate_again();
+        }
         listener.wait(crate::service::TICK);
     }
     drop(web);

@@ -105,7 +105,7 @@ fn take(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         log_format: table.word("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
         log_level: table.word("log_level", &LEVELS),
         #[cfg(feature = "web")]
-        web: table.table("web", web::take).unwrap_or_default(),
+        web: table.table("web", |table| web::take(table, folder)).unwrap_or_default(),
         #[cfg(feature = "web")]
         hooks: hooks::take(table, folder),
     }

@@ -1,8 +1,9 @@
 //! `[web]` of the configuration: the web server.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
-use windlass_web::{Definitions, ListenAddress, Proxy, WebOptions, check_base_path};
+use windlass_web::{Definitions, ListenAddress, Proxy, TlsFiles, WebOptions, check_base_path};
 use windlass_workflow::strict::Table;
 
 /// Whether `serve` has a web server, and its settings.
@@ -30,17 +31,26 @@ impl WebConfig {
     }
 }
 
-pub(super) fn take(table: &mut Table<'_, '_>) -> WebConfig {
+pub(super) fn take(table: &mut Table<'_, '_>, folder: &Path) -> WebConfig {
     let enabled = table.boolean("enabled");
     let listen = table.parsed("listen", parse_listen);
     let proxy = table.boolean("behind_proxy");
     let hosts = table.texts("hosts", check_host);
     let base_path = table.parsed("base_path", |path| check_base_path(path).map(|()| path.to_owned()));
     let proxies = table.texts("trusted_proxies", |text| parse_ip(text).map(drop));
+    let certificate = table.text("tls_cert").map(|path| folder.join(path));
+    let key = table.text("tls_key").map(|path| folder.join(path));
+    if certificate.is_some() != key.is_some() {
+        table.refuse(
+            "`tls_cert` and `tls_key` need each other",
+            "write both: the files of the certificate and of its key, in PEM",
+        );
+    }
     let definitions = table.boolean("allow_definitions");
     let options = WebOptions {
         listen: listen.map_or(ListenAddress::Default, ListenAddress::Set),
         proxy: if proxy == Some(true) { Proxy::Tls } else { Proxy::None },
+        tls: certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key }),
         hosts: hosts.unwrap_or_default(),
         base_path: base_path.unwrap_or_default(),
         trusted_proxies: proxies.unwrap_or_default().iter().filter_map(|text| parse_ip(text).ok()).collect(),

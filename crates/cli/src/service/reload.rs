@@ -28,6 +28,10 @@ impl Service<'_> {
         if let Some(watcher) = &self.watcher {
             watcher.update();
         }
+        #[cfg(feature = "web")]
+        if let Some(web) = &self.web {
+            web.read_certificate_again();
+        }
         tracing::info!("reloaded");
         self.manager.ready(&self.status());
     }

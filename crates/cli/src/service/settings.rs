@@ -204,7 +204,10 @@ impl Settings {
 fn web_text(web: &WebConfig) -> String {
     match web {
         WebConfig::Disabled => "none".to_owned(),
-        WebConfig::Enabled(options) => format!("http://{}{}/", options.listen.socket(), options.base_path),
+        WebConfig::Enabled(options) => {
+            let scheme = if options.tls.is_some() { "https" } else { "http" };
+            format!("{scheme}://{}{}/", options.listen.socket(), options.base_path)
+        }
     }
 }
 

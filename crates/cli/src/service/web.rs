@@ -2,7 +2,7 @@
 
 use std::io;
 
-use windlass_web::{Hook, ListenAddress, Listener, Sentences, WebOptions, WebServer};
+use windlass_web::{Hook, ListenAddress, Listener, Sentences, TlsFiles, TlsIdentity, WebOptions, WebServer};
 
 use crate::arguments::GlobalOptions;
 use crate::commands::doctor;
@@ -23,6 +23,7 @@ pub(crate) enum TakenPort {
 pub(crate) struct Web {
     server: WebServer,
     base_path: String,
+    tls: Option<TlsFiles>,
 }
 
 impl Web {
@@ -50,10 +51,15 @@ impl Web {
                 ));
             }
         };
+        let tls = options.tls.clone();
+        let listener = match &tls {
+            None => listener,
+            Some(files) => listener.with_tls(identity(files)?),
+        };
         let server =
             WebServer::start(listener, database.store(), sentences(global, database), options.clone())
                 .map_err(|error| Failure::no_resources(&format!("the web server can't start: {error}")))?;
-        Ok(Some(Web { server, base_path: options.base_path.clone() }))
+        Ok(Some(Web { server, base_path: options.base_path.clone(), tls }))
     }
 
     /// Takes messages of other services from now on.
@@ -61,10 +67,32 @@ impl Web {
         self.server.set_hooks(hooks.to_vec());
     }
 
+    /// Reads the certificate and its key again. If they can't be used, the former ones stay.
+    pub(crate) fn read_certificate_again(&self) {
+        let Some(files) = &self.tls else { return };
+        match TlsIdentity::load(files) {
+            Ok(identity) => {
+                self.server.replace_certificate(identity);
+                tracing::info!("the certificate of the web server was read again");
+            }
+            Err(reason) => tracing::error!("the former certificate of the web server stays: {reason}"),
+        }
+    }
+
     /// The address for browsers of this machine.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}{}/", self.server.address(), self.base_path)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}{}/", self.server.address(), self.base_path)
     }
+}
+
+fn identity(files: &TlsFiles) -> Result<TlsIdentity, Failure> {
+    TlsIdentity::load(files).map_err(|reason| {
+        Failure::usage(
+            format!("the web server has no certificate: {reason}"),
+            "correct `tls_cert` and `tls_key` under [web]: files in PEM that fit each other",
+        )
+    })
 }
 
 /// Texts as the verbs `why` and `doctor` print them.

@@ -32,7 +32,7 @@ use crate::connections::OwnTask;
 use crate::hooks::{Hook, Hooks};
 use crate::live::Viewers;
 use crate::metrics::Metrics;
-use crate::options::{Proxy, WebOptions};
+use crate::options::WebOptions;
 use crate::problem::Problem;
 use crate::route::{self, Allowed, Client, Method, Prepared, QueryRule, Route, Streams, Work};
 use crate::sentences::Sentences;
@@ -169,7 +169,7 @@ impl Door {
             metrics: Arc::clone(&self.metrics),
             hooks: Arc::clone(&self.hooks.lock().unwrap_or_else(PoisonError::into_inner)),
             form_token,
-            is_secure: self.options.proxy == Proxy::Tls,
+            is_secure: self.options.is_secure(),
             cookie: cookie_name(&self.options),
         };
         if route.method.changes() {
