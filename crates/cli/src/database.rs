@@ -8,7 +8,7 @@ use std::sync::{Arc, Once};
 use rustix::fs::Access;
 use windlass::{Options, Windlass};
 use windlass_db::{Error, OpenMode, Unavailable};
-use windlass_engine::store::Change;
+use windlass_engine::store::{Change, Subject};
 use windlass_engine::{HasStore, Store};
 use windlass_scheduler::FailureDetector;
 
@@ -159,10 +159,10 @@ impl Database {
     /// Calls the store, and records what it writes as changes by the user of this process. `subject` is what is changed.
     pub(crate) fn change<T>(
         &self,
-        subject: &str,
+        subject: impl Into<Subject>,
         change: impl FnOnce(&Store) -> windlass_db::Result<T>,
     ) -> Result<T, Failure> {
-        let recorded = Change { caller: present_user(), address: None, subject: subject.to_owned() };
+        let recorded = Change { caller: present_user(), address: None, subject: subject.into() };
         change(&self.store().recorded(recorded)).map_err(|error| self.failure(error))
     }
 }

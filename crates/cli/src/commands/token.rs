@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use windlass_engine::store::{NewToken, Role, Secret};
+use windlass_engine::store::{NewToken, Role, Secret, Subject};
 use windlass_views::{NewTokenView, TokenView};
 
 use crate::arguments::{GlobalOptions, parse_duration, parse_name};
@@ -100,7 +100,7 @@ fn add(global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
 
 fn revoke(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing_without_rescue(global)?;
-    let revoked = database.change(&format!("the token {name}"), |store| store.access().revoke_token(name));
+    let revoked = database.change(Subject::Token(name.to_owned()), |store| store.access().revoke_token(name));
     let revoked = match revoked {
         Err(Failure::NotFound { message, .. }) => {
             let help = format!("`{}` lists the tokens", database.hint("token"));

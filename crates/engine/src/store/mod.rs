@@ -46,7 +46,9 @@ use windlass_workflow::Workflow;
 use crate::files::RunFiles;
 
 pub use accepted::TimeRange;
-pub use access::{AuditEntry, Caller, Change, CredentialKind, NewToken, Role, Secret, Token, secret_hash};
+pub use access::{
+    AuditEntry, Caller, Change, CredentialKind, NewToken, Role, Secret, Subject, Token, secret_hash,
+};
 pub use apply::Applied;
 pub use artifacts::{Artifact, KeptArtifact};
 pub use cancel::{Cancellation, Urgency};
@@ -233,6 +235,11 @@ impl Store {
         evidence: Evidence<T>,
         mut operation: impl FnMut(&mut dyn Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        // Rows can't prove that a change was kept which found everything as it wanted it: it would be recorded twice.
+        let evidence = match (evidence, &self.change) {
+            (Evidence::Rows(_) | Evidence::Repeat, Some(_)) => Evidence::Token,
+            (evidence, _) => evidence,
+        };
         let slot = Arc::new(Mutex::new(None));
         let filled = Arc::clone(&slot);
         let token = match &evidence {

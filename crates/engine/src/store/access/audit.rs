@@ -3,6 +3,7 @@
 
 use std::any::Any;
 
+use super::before::{self, Subject};
 use crate::store::events::Signalled;
 use crate::store::{Access, Cancellation, Cursor, Page, Store, Submitted};
 use windlass_db::error::Result;
@@ -19,7 +20,7 @@ pub struct Change {
     /// The address from which the caller asks; `None` for the command line.
     pub address: Option<String>,
     /// What is changed, for example `run 3`.
-    pub subject: String,
+    pub subject: Subject,
 }
 
 impl Change {
@@ -44,6 +45,8 @@ pub struct AuditEntry {
     pub action: String,
     /// With what.
     pub subject: String,
+    /// How that was before, as a JSON object; `None` if it was not there.
+    pub before: Option<String>,
     /// What came of it, if it has a result: `run 42`.
     pub result: Option<String>,
 }
@@ -68,7 +71,7 @@ impl Access<'_> {
         let found = self.store.read(|connection| {
             all(
                 connection,
-                "SELECT id, at, caller, address, action, subject, result FROM audit
+                "SELECT id, at, caller, address, action, subject, before, result FROM audit
                  WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3",
                 &[ids.from.into(), ids.below.into(), (cursor.limit + 1).into()],
                 |row| {
@@ -79,7 +82,8 @@ impl Access<'_> {
                         address: row.optional_text(3)?,
                         action: row.text(4)?,
                         subject: row.text(5)?,
-                        result: row.optional_text(6)?,
+                        before: row.optional_text(6)?,
+                        result: row.optional_text(7)?,
                     })
                 },
             )
@@ -95,15 +99,17 @@ pub(in crate::store) fn insert(
     action: &str,
     now_ms: i64,
 ) -> Result<Option<i64>> {
+    let before = before::read(connection, &change.subject)?;
     first(
         connection,
-        "INSERT INTO audit (at, caller, address, action, subject) VALUES ($1, $2, $3, $4, $5) RETURNING id",
+        "INSERT INTO audit (at, caller, address, action, subject, before) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
         &[
             now_ms.into(),
             (&change.caller_name()).into(),
             (&change.address).into(),
             action.into(),
-            shortened(&change.subject).as_str().into(),
+            shortened(&change.subject.to_string()).as_str().into(),
+            (&before).into(),
         ],
         |row| row.integer(0),
     )
@@ -130,6 +136,16 @@ fn result_of(value: &dyn Any) -> Option<String> {
     if let Some(signalled) = value.downcast_ref::<Signalled>() {
         let known = if signalled.created { "" } else { ", which was there before" };
         return Some(format!("event {}{known}", signalled.id));
+    }
+    if let Some(job_ids) = value.downcast_ref::<Vec<i64>>() {
+        let ids: Vec<String> = job_ids.iter().map(|id| format!("job {id}")).collect();
+        return Some(shortened(&ids.join(", ")));
+    }
+    if let Some(jobs) = value.downcast_ref::<i64>() {
+        return Some(format!("{jobs} jobs"));
+    }
+    if let Some(false) = value.downcast_ref::<bool>() {
+        return Some("nothing was different before".to_owned());
     }
     let cancellation = value.downcast_ref::<Cancellation>()?;
     Some(format!("{} jobs cancelled, {} stopping", cancellation.cancelled, cancellation.stopping))
