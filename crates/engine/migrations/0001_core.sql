@@ -636,7 +636,7 @@ CREATE TABLE tokens (
     id          {id},
     name        {text} NOT NULL,
     hash        {text} NOT NULL UNIQUE,
-    role        {text} NOT NULL CHECK (role IN ('view', 'run', 'edit', 'admin')),
+    role        {text} NOT NULL CHECK (role IN ('metrics', 'view', 'run', 'edit', 'admin')),
     created_at  {integer} NOT NULL,
     expires_at  {integer},
     revoked_at  {integer}
@@ -650,7 +650,7 @@ CREATE TABLE sessions (
     hash        {text} NOT NULL UNIQUE,
     kind        {text} NOT NULL CHECK (kind IN ('link', 'session')),
     name        {text} NOT NULL,
-    role        {text} NOT NULL CHECK (role IN ('view', 'run', 'edit', 'admin')),
+    role        {text} NOT NULL CHECK (role IN ('metrics', 'view', 'run', 'edit', 'admin')),
     -- The token with which it began. It ends with the token.
     token_id    {integer} REFERENCES tokens (id),
     created_at  {integer} NOT NULL,

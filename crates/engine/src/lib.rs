@@ -5,6 +5,7 @@ pub mod attempt_end;
 pub mod decide;
 mod files;
 pub mod join_rule;
+pub mod measurements;
 pub mod set_variables;
 pub mod signature;
 pub mod status;

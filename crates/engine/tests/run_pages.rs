@@ -5,7 +5,10 @@
 mod support;
 
 use support::Bench;
-use windlass_engine::store::{Count, FAILURES_MAX, JobOrder, JobWindow, KeyHolder, TimeRange, WINDOW_MAX};
+use windlass_engine::store::{
+    Count, FAILURES_MAX, JobOrder, JobPart, JobWindow, KeyHolder, KeyOf, KeyUser, OldestJob, TimeRange,
+    WINDOW_MAX, WaitingKey,
+};
 use windlass_engine::{Error, JobStatus, RunStatus, WaitsFor};
 
 const RUN: &str = "INSERT INTO runs (id, workflow, status, total_jobs, failed_jobs, created_at, started_at, finished_at) VALUES ";
@@ -72,7 +75,8 @@ fn failures_are_grouped_by_workflow_job_and_first_line_of_the_error() {
         format!(
             "{RUN} (1, 'etl', 'FAILED', 2, 1, 0, 0, 9), (2, 'etl', 'FAILED', 1, 1, 0, 0, 9),
                        (3, 'sync', 'FAILED', 1, 1, 0, 0, 9), (4, 'sync', 'SUCCESSFUL', 1, 0, 0, 0, 9),
-                       (5, 'old', 'FAILED', 1, 1, 0, 0, 9)"
+                       (5, 'old', 'FAILED', 1, 1, 0, 0, 9), (6, 'late', 'FAILED', 1, 0, 0, 0, 4001),
+                       (7, 'sync', 'FAILED', 1, 1, 0, 0, 4101)"
         ),
         format!(
             "{JOB}
@@ -82,8 +86,14 @@ fn failures_are_grouped_by_workflow_job_and_first_line_of_the_error() {
             (30, 3, 'load', 'shell', 'FAILED', NULL, NULL, NULL, 0, 1, 3000, 'refused', 0),
             (40, 4, 'load', 'shell', 'FAILED', NULL, NULL, NULL, 0, 1, 3100, 'allowed', 1),
             (50, 5, 'load', 'shell', 'FAILED', NULL, NULL, NULL, 0, 1, 900, 'refused', 0),
-            (60, NULL, 'alone', 'shell', 'FAILED', NULL, NULL, NULL, 0, 1, 3200, 'alone', 0)"
+            (60, NULL, NULL, 'mail', 'FAILED', NULL, NULL, NULL, 0, 1, 3200, 'refused\nx', 0),
+            (61, NULL, NULL, 'mail', 'FAILED', NULL, NULL, NULL, 0, 1, 3300, 'refused', 0),
+            (62, NULL, NULL, 'mail', 'FAILED', NULL, NULL, NULL, 0, 1, 800, 'refused', 0),
+            (70, 6, 'slow', 'shell', 'CANCELLED', NULL, NULL, NULL, 0, 1, 4000, 'stopped', 0),
+            (80, 7, 'died', 'shell', 'FAILED', NULL, NULL, NULL, 0, 1, 4100, 'the worker died', 0)"
         ),
+        format!("{RUN} (8, 'late', 'FAILED', 1, 0, 0, 0, 999), (9, 'late', 'FAILED', 1, 0, 0, 0, 5000)"),
+        "UPDATE runs SET stop_reason = 'timed_out' WHERE id IN (6, 8)".to_owned(),
     ]);
     let failures = bench.store.runs().failures_since(1_000).unwrap();
     let groups: Vec<(&str, &str, &str, &[i64])> = failures
@@ -91,9 +101,19 @@ fn failures_are_grouped_by_workflow_job_and_first_line_of_the_error() {
         .iter()
         .map(|group| (&*group.workflow, &*group.job, &*group.error, &*group.run_ids))
         .collect();
-    assert_eq!(groups, [("etl", "load", "refused", &[2, 1][..]), ("sync", "load", "refused", &[3][..])]);
-    assert_eq!((failures.runs(), failures.since_ms), (3, 1_000));
-    assert_eq!((failures.groups[0].first_at, failures.groups[0].last_at), (1_000, 2_000));
+    assert_eq!(
+        groups,
+        [
+            ("", "mail", "refused", &[][..]),
+            ("etl", "load", "refused", &[2, 1][..]),
+            ("sync", "died", "the worker died", &[7][..]),
+            ("late", "", "the run reached its timeout", &[6][..]),
+            ("sync", "load", "refused", &[3][..]),
+        ]
+    );
+    assert_eq!(failures.groups[0].job_ids, [61, 60], "jobs without a run");
+    assert_eq!((failures.runs(), failures.jobs(), failures.since_ms), (5, 2, 1_000));
+    assert_eq!((failures.groups[1].first_at, failures.groups[1].last_at), (1_000, 2_000));
 }
 
 #[test]
@@ -190,9 +210,18 @@ fn a_window_of_a_run_has_the_failed_and_running_jobs_first() {
             (13, 1, 'failed', 'a', 1, 2), (13, 2, 'timed_out', 'b', 3, 4), (20, 1, 'failed', 'c', 1, 2)"
             .to_owned(),
         "UPDATE jobs SET phase = 1 WHERE id = 15".to_owned(),
+        "UPDATE jobs SET group_id = 15 WHERE id IN (12, 13)".to_owned(),
     ]);
     let jobs = bench.store.jobs();
-    let all = JobWindow { statuses: vec![], name: None, order: JobOrder::Attention, offset: 0, limit: 10 };
+    let all = JobWindow {
+        statuses: vec![],
+        name: None,
+        part: JobPart::All,
+        order: JobOrder::Attention,
+        offset: 0,
+        limit: 10,
+    };
+    let part = |part| JobWindow { part, ..all.clone() };
     let ids = |window: &JobWindow| {
         let found = jobs.window(1, window).unwrap();
         (found.rows.iter().map(|job| job.id).collect::<Vec<_>>(), found.matching)
@@ -202,6 +231,8 @@ fn a_window_of_a_run_has_the_failed_and_running_jobs_first() {
     assert_eq!(ids(&JobWindow { offset: 2, limit: 2, ..all.clone() }), (vec![14, 15], 6));
     assert_eq!(ids(&JobWindow { name: Some("LOAD".to_owned()), ..all.clone() }), (vec![13, 12], 2));
     assert_eq!(ids(&JobWindow { statuses: vec![JobStatus::Failed], ..all.clone() }), (vec![13, 14], 2));
+    assert_eq!(ids(&part(JobPart::ItemsOf(15))), (vec![13, 12], 2));
+    assert_eq!(ids(&part(JobPart::WithoutItems)), (vec![14, 15, 10, 11], 4));
     let rows = jobs.window(1, &all).unwrap().rows;
     assert_eq!((rows[1].needed_until, rows[3].waits_for), (Some(50), Some(WaitsFor::Approval)));
     assert_eq!(rows[3].needed_until, Some(70), "a handler is ready when the other jobs are over");
@@ -211,4 +242,102 @@ fn a_window_of_a_run_has_the_failed_and_running_jobs_first() {
     for limit in [0, WINDOW_MAX + 1] {
         assert!(matches!(jobs.window(1, &JobWindow { limit, ..all.clone() }), Err(Error::Invalid { .. })));
     }
+}
+
+/// A run with 10,000 jobs, of which the indexes find the ones that matter.
+#[test]
+fn the_job_that_failed_is_found_among_ten_thousand() {
+    let bench = bench(&[
+        format!(
+            "{RUN} (1, 'w', 'FAILED', 10000, 1, 0, 100, 900), (2, 'w', 'RUNNING', 10000, 0, 0, 100, NULL)"
+        ),
+        "INSERT INTO jobs (id, run_id, name, kind, status, finished_at)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+         SELECT n, (n - 1) / 10000 + 1, 'a' || n, 'shell', 'SUCCESSFUL', 200 FROM numbers"
+            .to_owned(),
+        format!(
+            "{JOB} (30001, 1, 'z1', 'shell', 'FAILED', NULL, NULL, NULL, 0, 1, 700, 'late', 0),
+                   (30002, 1, 'z2', 'shell', 'FAILED', NULL, NULL, NULL, 0, 1, 600, 'refused', 0),
+                   (30003, 1, 'z3', 'shell', 'FAILED', NULL, NULL, NULL, 0, 1, 500, 'allowed', 1),
+                   (30004, 2, 'z4', 'shell', 'RUNNING', 1, NULL, NULL, 0, 300, NULL, NULL, 0)"
+        ),
+        "UPDATE jobs SET status = 'WAITING', waits_for = 'event', finished_at = NULL WHERE id = 10001"
+            .to_owned(),
+    ]);
+    let found = bench.store.runs().focused_jobs(&[1, 2]).unwrap();
+    assert_eq!((found[&1].id, found[&1].error.as_deref()), (30_002, Some("refused")));
+    assert_eq!((found[&2].id, found[&2].status), (30_004, JobStatus::Running));
+    bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 5 WHERE id = 30004");
+    assert_eq!(bench.store.runs().focused_jobs(&[2]).unwrap()[&2].id, 10_001);
+    bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL', waits_for = NULL WHERE id = 10001");
+    bench.raw().execute("UPDATE jobs SET status = 'PENDING', finished_at = NULL WHERE id = 19999");
+    assert_eq!(bench.store.runs().focused_jobs(&[2]).unwrap()[&2].id, 19_999);
+}
+
+#[test]
+fn keys_say_who_waits_for_them_and_who_holds_them() {
+    let bench = bench(&[
+        format!("{RUN} (1, 'w', 'RUNNING', 1, 0, 5, 5, NULL), (2, 'w', 'PENDING', 1, 0, 7, NULL, NULL)"),
+        "UPDATE runs SET concurrency_key = 'day', concurrency_limit = 1, on_full = 'wait'".to_owned(),
+        "UPDATE runs SET waits_for = 'slot' WHERE id = 2".to_owned(),
+        format!(
+            "{JOB} (10, 1, 'a', 'shell', 'RUNNING', 1, NULL, 'tenant', 0, 1, NULL, NULL, 0),
+                   (11, 1, 'b', 'shell', 'WAITING', NULL, 'slot', 'tenant', 40, NULL, NULL, NULL, 0),
+                   (12, NULL, NULL, 'shell', 'WAITING', NULL, 'slot', 'tenant', 30, NULL, NULL, NULL, 0),
+                   (13, NULL, NULL, 'shell', 'RUNNING', 1, NULL, 'free', 0, NULL, NULL, NULL, 0),
+                   (14, NULL, NULL, 'shell', 'PENDING', NULL, NULL, NULL, 90, NULL, NULL, NULL, 0),
+                   (15, NULL, NULL, 'shell', 'PENDING', NULL, NULL, NULL, 80, NULL, NULL, NULL, 0)"
+        ),
+        "UPDATE jobs SET concurrency_limit = 1 WHERE concurrency_key IS NOT NULL".to_owned(),
+        "UPDATE jobs SET priority = 9 WHERE id = 14".to_owned(),
+    ]);
+    let keys = bench.store.queues().waiting_keys().unwrap();
+    let user = |job_id, run_id| KeyUser { job_id, run_id };
+    let expected = [
+        WaitingKey {
+            name: "tenant".to_owned(),
+            of: KeyOf::Jobs,
+            limit: 1,
+            waiting: exact(2),
+            first: Some(user(Some(12), None)),
+            since: Some(30),
+            holders: vec![user(Some(10), Some(1))],
+        },
+        WaitingKey {
+            name: "day".to_owned(),
+            of: KeyOf::Runs,
+            limit: 1,
+            waiting: exact(1),
+            first: Some(user(None, Some(2))),
+            since: Some(7),
+            holders: vec![user(None, Some(1))],
+        },
+    ];
+    assert_eq!(keys, expected);
+    let oldest = bench.store.queues().oldest_jobs().unwrap();
+    assert_eq!(oldest["default"], OldestJob { job_id: 15, run_id: None, since: 80 });
+    let holders = bench.store.runs().slot_holders_of(&["day", "none"]).unwrap();
+    assert_eq!((holders["day"].clone(), holders["none"].clone()), (vec![1], vec![]));
+}
+
+#[test]
+fn counts_of_many_runs_are_those_of_each() {
+    let bench = bench(&[
+        format!(
+            "{RUN} (1, 'w', 'RUNNING', 2, 0, 0, 0, NULL), (2, 'w', 'SUCCESSFUL', 1, 0, 0, 0, 9), (3, 'w', 'PENDING', 0, 0, 0, NULL, NULL)"
+        ),
+        format!(
+            "{JOB} (10, 1, 'a', 'shell', 'FAILED', NULL, NULL, NULL, 0, 1, 2, 'x', 1),
+                   (11, 1, 'b', 'shell', 'PENDING', NULL, NULL, NULL, 0, NULL, NULL, NULL, 0),
+                   (20, 2, 'a', 'shell', 'SUCCESSFUL', NULL, NULL, NULL, 0, 1, 2, NULL, 0)"
+        ),
+    ]);
+    let runs = bench.store.runs();
+    let (counts, interrupted) =
+        (runs.job_counts_of(&[1, 2, 3]).unwrap(), runs.interrupted_of(&[1, 2, 3]).unwrap());
+    for id in [1, 2, 3] {
+        assert_eq!(counts.get(&id).copied().unwrap_or_default(), runs.job_counts(id).unwrap(), "{id}");
+        assert_eq!(interrupted.contains(&id), runs.is_interrupted(id).unwrap(), "{id}");
+    }
+    assert_eq!(interrupted.len(), 2);
 }

@@ -80,7 +80,7 @@ impl Firing {
 
 /// Logs the runs that started, and the occurrences that got no run.
 fn log_fired(fired: &Fired) {
-    let Fired { schedule, started, skipped, waiting, missed, stopped, again: _ } = fired;
+    let Fired { schedule, started, skipped, waiting, missed, stopped, late_ms: _, again: _ } = fired;
     for (run_id, at_ms) in started {
         tracing::info!(schedule, run_id, scheduled_for = text(*at_ms), "the schedule starts a run");
     }

@@ -16,7 +16,7 @@ pub struct TokenView {
     /// Its name.
     name: String,
     /// What its owner may do.
-    #[schemars(extend("enum" = ["view", "run", "edit", "admin"]))]
+    #[schemars(extend("enum" = ["metrics", "view", "run", "edit", "admin"]))]
     role: &'static str,
     /// When it was added.
     created_at: Option<Instant>,
@@ -65,7 +65,7 @@ pub struct OpenedView {
     /// The link. It works once.
     pub url: String,
     /// What the session may do.
-    #[schemars(extend("enum" = ["view", "run", "edit", "admin"]))]
+    #[schemars(extend("enum" = ["metrics", "view", "run", "edit", "admin"]))]
     pub role: &'static str,
     /// Until when it works.
     pub expires_at: Instant,

@@ -83,6 +83,17 @@ impl RunView {
         Ok(RunView::new(run, &store.runs().job_counts(run.id)?, store.runs().is_interrupted(run.id)?))
     }
 
+    /// Reads the same for many runs at once.
+    pub fn read_all(store: &Store, runs: &[Run]) -> Result<Vec<RunView>> {
+        let ids: Vec<i64> = runs.iter().map(|run| run.id).collect();
+        let (counts, interrupted) = (store.runs().job_counts_of(&ids)?, store.runs().interrupted_of(&ids)?);
+        let none = JobCounts::default();
+        let view = |run: &Run| {
+            RunView::new(run, counts.get(&run.id).unwrap_or(&none), interrupted.contains(&run.id))
+        };
+        Ok(runs.iter().map(view).collect())
+    }
+
     /// `interrupted`: the run is unfinished and no worker executes it.
     pub fn new(run: &Run, counts: &JobCounts, interrupted: bool) -> RunView {
         RunView {

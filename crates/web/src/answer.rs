@@ -95,6 +95,12 @@ impl Answer {
         Answer::new(StatusCode::OK, "text/plain; charset=utf-8", text.into_bytes())
     }
 
+    /// Metrics, in the text format of Prometheus.
+    pub(crate) fn metrics(text: String) -> Answer {
+        Answer::new(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into_bytes())
+            .never_cached()
+    }
+
     /// A file of the program, whose address has a hash of its content.
     pub(crate) fn asset(content_type: &'static str, content: &'static [u8]) -> Answer {
         Answer { caching: Caching::Forever, ..Answer::new(StatusCode::OK, content_type, content.to_vec()) }

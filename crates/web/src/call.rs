@@ -1,6 +1,7 @@
 //! A request as handlers see it: the caller, and the parts that the door has read and checked.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use serde::de::DeserializeOwned;
@@ -9,6 +10,7 @@ use windlass_engine::Store;
 use windlass_engine::store::{Caller, Change, CredentialKind, Subject};
 
 use crate::hooks::Hooks;
+use crate::metrics::Metrics;
 use crate::options::Definitions;
 use crate::pages::url::encode;
 use crate::problem::Problem;
@@ -40,6 +42,8 @@ pub(crate) struct Call {
     pub(crate) sentences: Sentences,
     /// What the addresses below `/hooks` take.
     pub(crate) hooks: Hooks,
+    /// What was measured and read for monitors.
+    pub(crate) metrics: Arc<Metrics>,
     /// The token that forms of this session must send.
     pub(crate) form_token: Option<String>,
     /// The name of the cookie of sessions.

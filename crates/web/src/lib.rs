@@ -9,6 +9,7 @@ mod door;
 mod health;
 mod hooks;
 mod live;
+mod metrics;
 mod options;
 mod page_routes;
 pub mod pages;
@@ -21,6 +22,7 @@ mod sign_in;
 mod threads;
 
 pub use hooks::{HOOKS_MAX, Hook, HookForm};
+pub use metrics::FileReading;
 pub use options::{DEFAULT_ADDRESS, Definitions, ListenAddress, Proxy, WebOptions, check_base_path};
 pub use sentences::Sentences;
 pub use server::{Listener, WebServer};

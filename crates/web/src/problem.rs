@@ -6,7 +6,7 @@ use serde::Serialize;
 use windlass_engine::store::Role;
 use windlass_engine::{Error, Unavailable};
 
-use crate::threads::NoResult;
+use crate::threads::{NoResult, READ_MAX};
 
 /// Why a request has no other answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,6 +199,18 @@ impl Problem {
         Problem::unavailable("too many requests wait for the database")
     }
 
+    /// A read was ended, because it took too long. Trying again would take as long.
+    pub(crate) fn took_too_long() -> Problem {
+        Problem {
+            retry_after_s: None,
+            next_step: "ask for less: a shorter time, one workflow, one state, or fewer rows".to_owned(),
+            ..Problem::unavailable(format!(
+                "the answer took longer than {} seconds to read, so the read was ended",
+                READ_MAX.as_secs()
+            ))
+        }
+    }
+
     /// The service ends.
     pub(crate) fn stopping() -> Problem {
         Problem::unavailable("the service is stopping")
@@ -257,9 +269,7 @@ impl From<Error> for Problem {
             Error::NotFound { .. } => Problem::not_found(text, "check the name or the number"),
             Error::Conflict { .. } => Problem::conflict(text, "look at its present state"),
             Error::Invalid { .. } => Problem::invalid(text, "correct the values"),
-            Error::Unavailable { reason: Unavailable::Cancelled(_), .. } => {
-                Problem::unavailable("the read took longer than it may")
-            }
+            Error::Unavailable { reason: Unavailable::Cancelled(_), .. } => Problem::took_too_long(),
             Error::Unavailable { reason, .. } => {
                 // The reason can name paths and servers, which are for the log only.
                 tracing::warn!(%reason, "the database was not available for a request of the web server");

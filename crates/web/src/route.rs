@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::live::Viewers;
 use crate::problem::Problem;
 use crate::threads::DatabaseThreads;
-use crate::{assets, health, hooks, live, page_routes, rest, sign_in};
+use crate::{assets, health, hooks, live, metrics, page_routes, rest, sign_in};
 
 /// The largest body if a route has no need for more.
 pub(crate) const BODY_MAX: usize = 64 * 1024;
@@ -247,6 +247,11 @@ impl Route {
         }
     }
 
+    /// The same on a thread that writes: the handler tries whether the database can be written to.
+    pub(crate) const fn that_tries_a_write(self, handler: Handler) -> Route {
+        Route { work: Work::Write(handler), ..self }
+    }
+
     /// The same with a larger body.
     pub(crate) const fn with_body_max(self, body_max: usize) -> Route {
         Route { body_max, ..self }
@@ -260,8 +265,15 @@ impl Route {
 
 /// All routes. The server is built from this list, and the tests and the OpenAPI document read it.
 pub(crate) fn all() -> Vec<Route> {
-    let mut routes =
-        [health::ROUTES, sign_in::ROUTES, hooks::ROUTES, assets::ROUTES, page_routes::ROUTES].concat();
+    let mut routes = [
+        health::ROUTES,
+        sign_in::ROUTES,
+        hooks::ROUTES,
+        metrics::ROUTES,
+        assets::ROUTES,
+        page_routes::ROUTES,
+    ]
+    .concat();
     routes.extend(rest::ROUTES.concat());
     routes.extend(live::ROUTES);
     routes

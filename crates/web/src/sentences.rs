@@ -1,4 +1,5 @@
-//! Texts for people, which the command line makes: why a job waits, and what is wrong with the system.
+//! What the command line knows: why a job waits and what is wrong with the system, in words for people, and what the machine
+//! says of the database's file.
 
 use std::sync::Arc;
 
@@ -6,7 +7,10 @@ use windlass_engine::store::{Job, Reason};
 use windlass_engine::{Error, Result};
 use windlass_views::DoctorView;
 
+use crate::metrics::FileReading;
+
 type ReasonText = dyn Fn(&Reason, &Job, i64) -> String + Send + Sync;
+type File = dyn Fn() -> FileReading + Send + Sync;
 type Health = dyn Fn() -> std::result::Result<DoctorView, String> + Send + Sync;
 
 /// Makes the texts. The functions are called on threads that may call the database.
@@ -14,6 +18,7 @@ type Health = dyn Fn() -> std::result::Result<DoctorView, String> + Send + Sync;
 pub struct Sentences {
     reason: Arc<ReasonText>,
     health: Arc<Health>,
+    file: Arc<File>,
 }
 
 impl Sentences {
@@ -22,7 +27,17 @@ impl Sentences {
         reason: impl Fn(&Reason, &Job, i64) -> String + Send + Sync + 'static,
         health: impl Fn() -> std::result::Result<DoctorView, String> + Send + Sync + 'static,
     ) -> Sentences {
-        Sentences { reason: Arc::new(reason), health: Arc::new(health) }
+        Sentences { reason: Arc::new(reason), health: Arc::new(health), file: Arc::new(FileReading::default) }
+    }
+
+    /// The same with what the machine says of the database's file.
+    #[must_use]
+    pub fn with_file(self, file: impl Fn() -> FileReading + Send + Sync + 'static) -> Sentences {
+        Sentences { file: Arc::new(file), ..self }
+    }
+
+    pub(crate) fn file(&self) -> FileReading {
+        (self.file)()
     }
 
     pub(crate) fn reason(&self, reason: &Reason, job: &Job, now_ms: i64) -> String {

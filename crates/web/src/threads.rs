@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use tokio::sync::oneshot;
+use windlass_db::ReadLimit;
 use windlass_engine::Store;
 
 /// The threads that read. SQLite has eight connections for reading.
@@ -18,6 +19,8 @@ const READER_THREAD_NAME: &str = "windlass-web-reader";
 const WRITER_THREAD_NAME: &str = "windlass-web-writer";
 /// How many calls wait for a thread. The next one is refused.
 const WAITING_MAX: usize = 64;
+/// How long a read may take.
+pub(crate) const READ_MAX: Duration = Duration::from_secs(2);
 /// How long the end waits for calls that go on.
 const END_MAX: Duration = Duration::from_secs(2);
 
@@ -61,8 +64,8 @@ struct Living {
 impl DatabaseThreads {
     pub(crate) fn start(store: &Store) -> io::Result<(DatabaseThreads, ThreadsEnd)> {
         let living = Arc::new(Living::default());
-        let reads = start_group(store, READERS, READER_THREAD_NAME, &living)?;
-        let writes = start_group(store, WRITERS, WRITER_THREAD_NAME, &living)?;
+        let reads = start_group(store, Access::Read, &living)?;
+        let writes = start_group(store, Access::Write, &living)?;
         Ok((DatabaseThreads { reads, writes }, ThreadsEnd { living }))
     }
 
@@ -109,18 +112,26 @@ impl ThreadsEnd {
     }
 }
 
-fn start_group(
-    store: &Store,
-    threads: usize,
-    name: &str,
-    living: &Arc<Living>,
-) -> io::Result<SyncSender<Task>> {
+/// The limit of reads for people: a page that takes longer helps nobody, and keeps the write-ahead log from shrinking.
+pub(crate) fn read_limit(store: &Store) -> ReadLimit {
+    ReadLimit { clock: store.clock().clone(), longest: READ_MAX }
+}
+
+fn start_group(store: &Store, access: Access, living: &Arc<Living>) -> io::Result<SyncSender<Task>> {
+    let (threads, name) = match access {
+        Access::Read => (READERS, READER_THREAD_NAME),
+        Access::Write => (WRITERS, WRITER_THREAD_NAME),
+    };
     let (sender, receiver) = sync_channel(WAITING_MAX);
     let receiver = Arc::new(Mutex::new(receiver));
     for number in 1..=threads {
         let (store, receiver) = (store.clone(), Arc::clone(&receiver));
+        let limit = (access == Access::Read).then(|| read_limit(&store));
         let alive = Alive::new(living);
         thread::Builder::new().name(format!("{name}-{number}")).spawn(move || {
+            if let Some(limit) = limit {
+                limit.set_for_this_thread();
+            }
             run_tasks(&store, &receiver);
             drop(store);
             drop(alive);

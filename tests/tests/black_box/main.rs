@@ -24,6 +24,7 @@ mod http_server;
 mod killed_while_starting;
 mod limits;
 mod logs;
+mod metrics;
 mod notifications;
 mod order;
 mod postgres_chaos;

@@ -83,8 +83,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Fail
         }
         return output::write_text(&text(&database, &runs)?);
     }
-    let views: Vec<RunView> =
-        database.ask(|store| runs.iter().map(|run| RunView::read(store, run)).collect())?;
+    let views = database.ask(|store| RunView::read_all(store, &runs))?;
     Output { format: global.output }.list(&views, |_| String::new())
 }
 

@@ -88,7 +88,7 @@ fn add(global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
         .map(|expires| now_ms.saturating_add(i64::try_from(expires.as_millis()).unwrap_or(i64::MAX)));
     let token = NewToken { name: args.name.clone(), hash: secret.hash(), role: args.role, expires_at };
     let added = database
-        .change(&format!("the token {}", args.name), |store| store.access().add_token(token.clone()))?;
+        .change(format!("the token {}", args.name), |store| store.access().add_token(token.clone()))?;
     stderr::note(&format!(
         "token `{}` with the role {} is added; it is shown only now:",
         args.name,

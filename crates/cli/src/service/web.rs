@@ -69,7 +69,8 @@ impl Web {
 
 /// Texts as the verbs `why` and `doctor` print them.
 fn sentences(global: &GlobalOptions, database: &Database) -> Sentences {
-    let (of_reasons, of_doctor, database) = (global.clone(), global.clone(), database.clone());
+    let (of_reasons, of_doctor, of_file) = (global.clone(), global.clone(), database.clone());
+    let database = database.clone();
     Sentences::new(
         move |reason, job, now_ms| {
             let text = reasons::sentence(reason, job, now_ms, &of_reasons);
@@ -77,6 +78,7 @@ fn sentences(global: &GlobalOptions, database: &Database) -> Sentences {
         },
         move || doctor::report(&of_doctor, &database).map_err(|failure| failure.plain()),
     )
+    .with_file(move || doctor::file_reading(&of_file))
 }
 
 fn is_taken(error: &io::Error) -> bool {

@@ -29,6 +29,11 @@ const READ_PLANNING: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 pub(super) enum Purpose {
     /// One consistent snapshot.
     Read,
+    /// The same, with a limit for each statement.
+    ReadAtMost {
+        /// The limit.
+        statement_max_ms: i64,
+    },
     /// Guarded updates. Each statement sees what was committed before it.
     Write,
 }
@@ -96,6 +101,10 @@ impl TransactionSettings {
                     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {READ_PLANNING}; {session}"
                 )
             }
+            Purpose::ReadAtMost { statement_max_ms } => format!(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings};
+                 SET LOCAL statement_timeout = {statement_max_ms}; {READ_PLANNING}; {session}"
+            ),
             // On a standby pg_notify fails. Without it the transaction would fail only at its first change.
             Purpose::Write => format!(
                 "BEGIN; {settings}; {WRITE_PLANNING};

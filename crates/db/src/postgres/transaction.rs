@@ -12,7 +12,7 @@ use super::recover::{NextStep, recover};
 use super::session::{BegunTransaction, Pooled, Sessions, TransactionState};
 use super::token::{AdvisoryLock, Naming};
 use crate::error::{Error, Result, Unavailable};
-use crate::{Connection, Recovery};
+use crate::{Connection, ReadLimit, Recovery};
 use windlass_system::wake_ups::WakeUps;
 
 /// How often a transaction is run if it conflicts with others or its connection breaks.
@@ -43,7 +43,12 @@ struct LostCommit {
 /// Runs an operation on one snapshot.
 pub(super) fn read(sessions: &Sessions, operation: &mut Operation<'_>) -> Result<()> {
     const NAME: &str = "read from the database";
-    retry(sessions, NAME, |naming| run(sessions, NAME, Purpose::Read, naming, operation).map(|_wake_ups| ()))
+    let purpose = match ReadLimit::of_this_thread() {
+        // 0 would be no limit.
+        Some(limit) => Purpose::ReadAtMost { statement_max_ms: limit.longest_ms().max(1) },
+        None => Purpose::Read,
+    };
+    retry(sessions, NAME, |naming| run(sessions, NAME, purpose, naming, operation).map(|_wake_ups| ()))
 }
 
 /// Runs an operation in a transaction. When the transaction is durable, returns the wake-ups for its changes. `recovery` decides

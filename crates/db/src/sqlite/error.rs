@@ -33,6 +33,7 @@ pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
             Unavailable::Locked
         }
+        ErrorCode::OperationInterrupted => Unavailable::Cancelled("it took longer than it may".to_owned()),
         ErrorCode::DiskFull => Unavailable::DiskFull,
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Unavailable::ReadOnly,
         ErrorCode::NotADatabase => Unavailable::NotADatabase,

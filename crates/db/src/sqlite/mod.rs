@@ -5,6 +5,7 @@ mod connection;
 mod costs;
 mod error;
 mod group_commit;
+mod interrupt;
 mod open;
 mod restore;
 mod size;
@@ -28,6 +29,7 @@ use crate::pool::{NoConnection, Pool, Poolable, Pooled};
 use crate::{Capabilities, Connection, Database, Dialect, Recovery, Tables, WriteOperation};
 use connection::SqliteConnection;
 use error::from_sqlite;
+use interrupt::Limited;
 use statements::Statements;
 use windlass_system::wake_ups::WakeUpChannel;
 use writer::Writer;
@@ -135,6 +137,7 @@ impl Database for SqliteDatabase {
         let transaction = pooled
             .transaction_with_behavior(rusqlite::TransactionBehavior::Deferred)
             .map_err(|error| error::after_opening(from_sqlite("begin to read", &error)))?;
+        let _limited = Limited::of(&transaction);
         operation(&mut SqliteConnection::new(&transaction, &mut Statements::new(self.tables.fragments)))
             .map_err(error::after_opening)
     }

@@ -2,7 +2,8 @@
 //! `store.runs()`.
 
 use crate::decide::for_each::GROUP_KIND;
-use crate::status::WorkerStatus;
+use crate::measurements::MeasuredOutcome;
+use crate::status::{JobStatus, WorkerStatus};
 use crate::store::cancel::Urgency;
 use crate::store::claim::capabilities::WorkerCapabilities;
 use crate::store::claim::claim;
@@ -43,11 +44,13 @@ impl ForWorkers<'_> {
             Claims::Jobs(jobs) if !jobs.is_empty() => attempt_claimed(connection, jobs[0].key(worker_id)),
             Claims::Jobs(_) | Claims::Fenced => Ok(CommitOutcome::NotKept),
         });
-        self.store.write("claim jobs", evidence, move |connection| {
+        let claims = self.store.write("claim jobs", evidence, move |connection| {
             let claimed = claim(connection, &request, None, Vec::new(), &clock)?;
             fail_unreadable(connection, claimed.unreadable, request.worker_id, clock.now_ms())?;
             Ok(claimed.claims)
-        })
+        })?;
+        self.measure_claims(&claims);
+        Ok(claims)
     }
 
     /// The most jobs that a worker should claim at a time.
@@ -287,7 +290,8 @@ impl ForWorkers<'_> {
         let clock = self.store.clock.clone();
         let finishes = Arc::new(finishes);
         let evidence = evidence_of(&finishes, request.as_ref().map(|request| request.worker_id));
-        self.store.write("finish and claim jobs", evidence, move |connection| {
+        let ends = Arc::clone(&finishes);
+        let (finished, claims) = self.store.write("finish and claim jobs", evidence, move |connection| {
             let now_ms = clock.now_ms();
             let Ending { finished, ready, snapshot } = end(connection, &finishes, request.as_ref(), now_ms)?;
             let claims = match &request {
@@ -303,7 +307,41 @@ impl ForWorkers<'_> {
             };
             finished.announce(connection, &claims);
             Ok((finished, claims))
-        })
+        })?;
+        self.measure_ends(&ends, &finished);
+        self.measure_claims(&claims);
+        Ok((finished, claims))
+    }
+
+    /// Counts the attempts that ended and were this worker's.
+    fn measure_ends(&self, ends: &[Finish], finished: &Finished) {
+        for end in ends.iter().filter(|end| !finished.conflicts.contains(&end.job_id)) {
+            let outcome = match (end.transition.record, end.transition.status) {
+                (Some(recorded), _) => MeasuredOutcome::Recorded(recorded),
+                (None, JobStatus::Successful) => MeasuredOutcome::Successful,
+                (None, JobStatus::Skipped) => MeasuredOutcome::Skipped,
+                // Given back before it began, or a round that another one follows.
+                (
+                    None,
+                    JobStatus::Pending
+                    | JobStatus::Running
+                    | JobStatus::Blocked
+                    | JobStatus::Scheduled
+                    | JobStatus::Waiting
+                    | JobStatus::Failed
+                    | JobStatus::Cancelled,
+                ) => continue,
+            };
+            self.store.measurements.count_attempt(outcome);
+        }
+    }
+
+    fn measure_claims(&self, claims: &Claims) {
+        let Claims::Jobs(jobs) = claims else { return };
+        let now_ms = self.store.clock.now_ms();
+        for since in jobs.iter().filter_map(|job| job.claimable_since) {
+            self.store.measurements.job_waits.observe_ms(now_ms - since);
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod groups;
 mod health;
 mod jobs;
 mod logs;
+mod metrics;
 mod notifications;
 mod page;
 mod queues;
@@ -44,10 +45,12 @@ use windlass_system::wake_ups::{WakeUpChannel, WakeUpListener, WakeUps};
 use windlass_workflow::Workflow;
 
 use crate::files::RunFiles;
+use crate::measurements::Measurements;
 
 pub use accepted::TimeRange;
 pub use access::{
-    AuditEntry, Caller, Change, CredentialKind, NewToken, Role, Secret, Subject, Token, secret_hash,
+    AuditEntry, AuditFilter, Caller, Change, CredentialKind, NewToken, Role, Secret, Subject, Token,
+    secret_hash,
 };
 pub use apply::Applied;
 pub use artifacts::{Artifact, KeptArtifact};
@@ -90,11 +93,12 @@ pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};
 pub(crate) use jobs::of_run::{IN_WINDOW, JOB_OF_RUN};
-pub use jobs::of_run::{JobOfRun, JobOrder, JobWindow, JobsOfRun, WINDOW_MAX};
+pub use jobs::of_run::{JobOfRun, JobOrder, JobPart, JobWindow, JobsOfRun, WINDOW_MAX};
 pub use jobs::open_approvals::{OPEN_APPROVALS_MAX, OpenApproval};
 pub use jobs::rounds::Rounds;
 pub use jobs::why::{Reason, RunSlot, Why};
 pub use logs::{LogLine, LogPosition, LogStream};
+pub use metrics::{DatabaseMetrics, OTHER_STATES_MAX, PENDING_OF_ONE_MAX, QueueMetrics};
 pub use notifications::deliver::{
     ClaimedNotification, DELIVERY_ATTEMPTS_MAX, DeliveryResult, LateSchedule, MessageDetails, RunDetails,
     WorkerDetails,
@@ -105,6 +109,7 @@ pub use notifications::targets::{NewTarget, TARGETS_MAX};
 pub use notifications::{NotificationEvent, NotificationStatus};
 pub use page::{Cursor, PAGE_MAX, Page, SEARCH_MAX, SEARCH_TEXT_MAX};
 pub(crate) use queues::rules::{PRIORITY, RULED};
+pub use queues::waiting_keys::{KeyOf, KeyUser, OldestJob, WAITING_KEYS_MAX, WaitingKey};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub(crate) use registrations::REGISTRATION_COLUMNS;
 pub(crate) use registrations::versions::VERSION_COLUMNS;
@@ -113,7 +118,7 @@ pub use restore::Restored;
 pub(crate) use runs::RUN_COLUMNS;
 pub use runs::children::ChildRun;
 pub use runs::definitions::{DefinitionFile, DefinitionOrigin, DefinitionVerb, OnlyJobs, RunDefinition};
-pub use runs::failures::{FAILURES_MAX, FailedJob, FailureGroup, Failures, first_line};
+pub use runs::failures::{FAILURES_MAX, Failed, FailedJob, FailureGroup, Failures, first_line};
 pub use runs::focus::{FocusedJob, KeyHolder};
 pub use runs::histogram::{HistogramPart, PARTS_MAX};
 pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy};
@@ -145,6 +150,7 @@ pub struct Store {
     clock: Clock,
     random: Random,
     files: Option<RunFiles>,
+    measurements: Arc<Measurements>,
     /// Who makes the changes, if they are recorded.
     change: Option<Arc<Change>>,
 }
@@ -153,7 +159,7 @@ impl Store {
     /// Makes a store for an open database.
     #[must_use]
     pub fn new(database: Arc<dyn Database>, clock: Clock, random: Random) -> Store {
-        Store { database, clock, random, files: None, change: None }
+        Store { database, clock, random, files: None, measurements: Arc::default(), change: None }
     }
 
     /// The same store with a folder for files of runs.
@@ -192,6 +198,12 @@ impl Store {
     #[must_use]
     pub fn random(&self) -> &Random {
         &self.random
+    }
+
+    /// What this process has measured. All copies of a store share it.
+    #[must_use]
+    pub fn measurements(&self) -> &Measurements {
+        &self.measurements
     }
 
     /// Returns a listener for wake-ups of certain kinds.
@@ -249,6 +261,7 @@ impl Store {
         let recovery = recovery(evidence, token, &slot);
         let change = self.change.clone();
         let now_ms = self.clock.now_ms();
+        let began_us = self.clock.monotonic_us();
         self.database.write(
             name,
             Box::new(move |connection| {
@@ -268,6 +281,7 @@ impl Store {
             }),
             recovery,
         )?;
+        self.measurements.commits.observe_us(self.clock.monotonic_us() - began_us);
         let value = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         value.ok_or_else(|| Error::internal(name, "the operation did not run"))
     }

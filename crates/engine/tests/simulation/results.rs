@@ -176,6 +176,8 @@ impl World {
                 created_at: 0,
                 token: 0,
                 run_id,
+                queue: String::new(),
+                claimable_since: None,
                 name: None,
                 kind: String::new(),
                 payload: String::new(),

@@ -1,13 +1,13 @@
 //! Everything that people's lists and reports read, for the tests of its plans.
 
 use windlass_engine::store::{
-    CredentialKind, Cursor, DeadLetterCursor, DeadLetters, JobFilter, JobOrder, JobWindow, LogPosition,
-    ParamFilter, RunFilter, StartedBy, TimeRange, Watched,
+    CredentialKind, Cursor, DeadLetterCursor, DeadLetters, JobFilter, JobOrder, JobPart, JobWindow,
+    LogPosition, ParamFilter, RunFilter, StartedBy, TimeRange, Watched,
 };
 use windlass_engine::{JobStatus, RunStatus, Store};
 
 /// Rows as of a database that was used for long: finished runs and jobs, and a few that are not.
-pub const FILL: [&str; 9] = [
+pub const FILL: [&str; 10] = [
     "INSERT INTO runs (workflow, status, params, run_key, created_at, started_at, finished_at)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 60000)
      SELECT CASE n % 1000 WHEN 7 THEN 'rare' ELSE 'often' END,
@@ -15,6 +15,10 @@ pub const FILL: [&str; 9] = [
             n * 1000, n * 1000, n * 1000 + 1
      FROM numbers",
     "INSERT INTO runs (workflow, status, unfinished_jobs) VALUES ('often', 'PENDING', 2), ('rare', 'RUNNING', 1)",
+    "INSERT INTO runs (id, workflow, status, total_jobs, waits_for, concurrency_key, concurrency_limit, on_full, started_at)
+     VALUES (60101, 'often', 'RUNNING', 0, NULL, 'key', 1, 'wait', NULL),
+            (60102, 'often', 'PENDING', 0, 'slot', 'key', 1, 'wait', NULL),
+            (60103, 'often', 'RUNNING', 5000, NULL, NULL, NULL, NULL, 59000000)",
     "INSERT INTO run_tags (tag, run_id) SELECT CASE workflow WHEN 'rare' THEN 'rare' ELSE 'often' END, id FROM runs",
     // Few jobs in many ids, so that the ids of a search are a small part of them.
     "INSERT INTO jobs (id, run_id, name, kind, status, last_error, execute_after, created_at, finished_at)
@@ -96,6 +100,7 @@ pub fn read_by_indexes(store: &Store) {
     }
     read_for_pages(store);
     store.upkeep().health().unwrap();
+    store.upkeep().metrics(Some(59_990_000)).unwrap();
     let callers = [CredentialKind::Token, CredentialKind::Session].map(|kind| (kind, "none".to_owned()));
     let watched =
         Watched { run_ids: [500, 60_001].into(), job_ids: [100, 120].into(), callers: callers.into() };
@@ -118,9 +123,15 @@ pub fn read_by_indexes(store: &Store) {
 
 /// What pages about runs read for a page of rows.
 fn read_for_pages(store: &Store) {
-    let ids: Vec<i64> = (500..520).chain([60_001, 60_002]).collect();
+    let ids: Vec<i64> = (500..520).chain([60_001, 60_002, 60_103]).collect();
     store.runs().focused_jobs(&ids).unwrap();
     store.runs().job_counts_of_small(&ids).unwrap();
+    store.runs().job_counts_of(&ids).unwrap();
+    store.runs().interrupted_of(&ids).unwrap();
+    store.runs().slot_holders_of(&["key", "none"]).unwrap();
+    store.runs().below(500, 0, 100).unwrap();
+    assert_eq!(store.queues().waiting_keys().unwrap().len(), 2);
+    assert_eq!(store.queues().oldest_jobs().unwrap().len(), 1);
     store.runs().failures_since(59_000_000).unwrap();
     store.runs().usual_durations(&["often", "rare", "none"]).unwrap();
     store.runs().last_successful_before("often", 30_000).unwrap();
@@ -129,7 +140,8 @@ fn read_for_pages(store: &Store) {
     store.jobs().open_approval(3_000_500).unwrap();
     store.jobs().count_open_approvals().unwrap();
     for order in [JobOrder::Definition, JobOrder::Attention] {
-        let window = JobWindow { statuses: vec![], name: None, order, offset: 0, limit: 100 };
+        let window =
+            JobWindow { statuses: vec![], name: None, part: JobPart::All, order, offset: 0, limit: 100 };
         assert_eq!(store.jobs().window(500, &window).unwrap().rows.len(), 2);
     }
 }

@@ -152,6 +152,7 @@ pub(crate) fn data(now_ms: i64) -> RunsData {
         job: job.to_owned(),
         error: error.to_owned(),
         run_ids: runs,
+        job_ids: vec![],
         first_at: ago(300),
         last_at: ago(minutes),
     };
@@ -176,6 +177,7 @@ pub(crate) fn data(now_ms: i64) -> RunsData {
         runs: Page { rows, next: Some(48150), searched_to: None },
         focused: jobs.into_iter().map(|job| (job.run_id, job)).collect(),
         counts_of_jobs,
+        slot_holders: BTreeMap::new(),
         usual_ms: [("etl-orders", 190_000), ("sync-crm", 41_000), ("backup-db", 1_100_000)]
             .map(|(name, ms)| (name.to_owned(), ms))
             .into(),

@@ -31,6 +31,7 @@ use crate::call::{Call, Query};
 use crate::connections::OwnTask;
 use crate::hooks::{Hook, Hooks};
 use crate::live::Viewers;
+use crate::metrics::Metrics;
 use crate::options::{Proxy, WebOptions};
 use crate::problem::Problem;
 use crate::route::{self, Allowed, Client, Method, Prepared, QueryRule, Route, Streams, Work};
@@ -60,6 +61,7 @@ pub(crate) struct Door {
     streams: Streams,
     clock: Clock,
     hooks: Mutex<Hooks>,
+    metrics: Arc<Metrics>,
 }
 
 /// A caller, and the token of the forms of its session.
@@ -83,7 +85,17 @@ impl Door {
         let threads = Arc::new(threads);
         let streams = Streams { viewers, threads: Arc::clone(&threads) };
         let hooks = Mutex::new(options.hooks.clone().into());
-        Door { options, sentences, hosts, failures: Failures::default(), threads, streams, clock, hooks }
+        Door {
+            options,
+            sentences,
+            hosts,
+            failures: Failures::default(),
+            threads,
+            streams,
+            clock,
+            hooks,
+            metrics: Arc::default(),
+        }
     }
 
     /// Takes messages of other services from now on.
@@ -93,10 +105,14 @@ impl Door {
 
     /// Answers a request to a route.
     async fn answer(&self, route: Route, peer: Peer, request: Request) -> Response<Body> {
+        let began_us = self.clock.monotonic_us();
         let (mut parts, body) = request.into_parts();
         let answered = self.call(route, peer, &mut parts, body).await;
         let answer = answered.unwrap_or_else(|problem| self.refuse(route, &parts, &problem));
-        answer.into_response(&parts.headers)
+        let response = answer.into_response(&parts.headers);
+        let took_us = self.clock.monotonic_us() - began_us;
+        self.metrics.observe_request(route.path, response.status().as_u16(), took_us);
+        response
     }
 
     async fn call(&self, route: Route, peer: Peer, parts: &mut Parts, body: Body) -> Result<Answer, Problem> {
@@ -147,6 +163,7 @@ impl Door {
             base_path: self.options.base_path.clone(),
             definitions: self.options.definitions,
             sentences: self.sentences.clone(),
+            metrics: Arc::clone(&self.metrics),
             hooks: Arc::clone(&self.hooks.lock().unwrap_or_else(PoisonError::into_inner)),
             form_token,
             is_secure: self.options.proxy == Proxy::Tls,

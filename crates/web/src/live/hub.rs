@@ -11,7 +11,7 @@ use windlass_engine::store::{Fingerprints, LogLine, LogPosition, OutputState};
 use windlass_system::wake_ups::WakeUps;
 
 use super::viewers::{LINES_MAX, LinesAfter, OutputNews, Topic, Viewers, watched};
-use crate::threads::Alive;
+use crate::threads::{Alive, read_limit};
 
 const THREAD_NAME: &str = "windlass-web-hub";
 /// The shortest time from one read to the next: at most four a second.
@@ -31,6 +31,7 @@ impl Hub {
         let viewers = Arc::new(Viewers::new(store.listen(WakeUps::FOREIGN), store.clock().clone()));
         let hub = Hub { store: store.clone(), viewers: Arc::clone(&viewers) };
         thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(move || {
+            read_limit(&hub.store).set_for_this_thread();
             hub.serve();
             drop(hub);
             drop(alive);

@@ -1,7 +1,9 @@
 //! The forms of the pages. Each changes something and sends the browser to a page that shows it.
 
 use serde_json::{Map, Value};
-use windlass_engine::store::{DefinitionVerb, NewRun, QueueLimits, RetrySelection, Setting, Subject};
+use windlass_engine::store::{
+    DefinitionVerb, FailureGroup, NewRun, QueueLimits, RetrySelection, Setting, Subject,
+};
 use windlass_engine::{Error, Store};
 use windlass_workflow::Workflow;
 use windlass_workflow::params::{self, Param, ParamError, Supplied};
@@ -28,7 +30,7 @@ pub(super) fn to(call: &Call, path: &str) -> Answer {
     Answer::see_other(format!("{}{path}", call.base_path))
 }
 
-fn to_run(call: &Call, run_id: i64) -> Answer {
+pub(super) fn to_run(call: &Call, run_id: i64) -> Answer {
     to(call, &format!("/runs/{run_id}"))
 }
 
@@ -51,6 +53,26 @@ pub(super) fn apply_batch(store: &Store, call: &Call) -> Result<Answer, Problem>
     let recorded = |run_id: i64| call.recorded(store, Subject::Run(run_id));
     let result = batch::read::apply(recorded, wanted.action, &found.runs)?;
     html(batch::result(wanted.action, result, &reader(store, call)?)).map(Answer::never_cached)
+}
+
+/// The jobs without a run of a group of failures are retried, each in a transaction of its own.
+pub(super) fn retry_jobs(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let form = call.form()?;
+    let Some(since_ms) = form.integer("since") else {
+        return Err(wrong_address("The instant since when they failed is missing.".to_owned()));
+    };
+    let text = |name: &str| form.text(name).unwrap_or_default();
+    let groups = store.runs().failures_since(since_ms)?.groups;
+    let of_kind = |group: &&FailureGroup| group.job == text("kind") && group.error == text("error");
+    let found = groups.iter().filter(|group| !group.job_ids.is_empty()).find(of_kind);
+    for job_id in found.map_or(&[][..], |group| group.job_ids.as_slice()) {
+        match call.recorded(store, Subject::Job(*job_id)).jobs().retry(*job_id) {
+            // Somebody else was faster, or an unfinished job has its unique key.
+            Ok(()) | Err(Error::Conflict { .. } | Error::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(to(call, "/runs"))
 }
 
 pub(super) fn cancel(store: &Store, call: &Call) -> Result<Answer, Problem> {

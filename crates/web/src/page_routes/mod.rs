@@ -1,10 +1,14 @@
 //! The routes of the pages. Each reads what its page shows, and hands it to a function of [`crate::pages`].
 
 mod approvals;
+mod definitions;
 mod forms;
+mod schedules;
 
 use windlass_engine::Store;
-use windlass_engine::store::{Job, JobOrder, JobWindow, LogLine, LogPosition, Reason, Role, WINDOW_MAX};
+use windlass_engine::store::{
+    Job, JobOrder, JobPart, JobWindow, LogLine, LogPosition, Reason, Role, WINDOW_MAX,
+};
 
 use crate::answer::Answer;
 use crate::call::Call;
@@ -28,25 +32,31 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::page("/runs/batch", Role::Run, preview),
     Route::page("/runs/{run_id}", Role::View, one),
     Route::page("/runs/{run_id}/again", Role::Run, again),
+    Route::page("/runs/{run_id}/definition", Role::View, definitions::of_run),
     Route::page("/runs/{run_id}/retry-from", Role::Run, retry_from),
     Route::page("/approvals", Role::View, approvals::list),
     Route::page("/jobs/{job_id}/log.txt", Role::View, log_text),
     Route::page("/workflows", Role::View, all_workflows),
     Route::page("/workflows/{workflow}", Role::View, one_workflow),
     Route::page("/workflows/{workflow}/start", Role::Run, start_form),
+    Route::page("/workflows/{workflow}/versions/{version}", Role::View, definitions::version),
     Route::page("/queues", Role::View, all_queues),
-    Route::page("/system", Role::View, show_system),
+    Route::page("/system", Role::View, show_system).that_tries_a_write(show_system),
     Route::page("/zone", Role::View, zone),
     Route::page("/find", Role::View, find),
     Route::form("/runs/seen", Role::View, forms::mark_seen),
     Route::form("/zone", Role::View, forms::set_zone),
     Route::form("/runs/batch", Role::Run, forms::apply_batch),
+    Route::form("/jobs/retry", Role::Run, forms::retry_jobs),
     Route::form("/runs/{run_id}/cancel", Role::Run, forms::cancel),
     Route::form("/runs/{run_id}/retry", Role::Run, forms::retry),
     Route::form("/runs/{run_id}/retry-from", Role::Run, forms::retry_from),
     Route::form("/runs/{run_id}/again", Role::Run, forms::again),
     Route::form("/workflows/{workflow}/start", Role::Run, forms::start),
     Route::form("/jobs/{job_id}/approve", Role::Run, approvals::decide),
+    Route::form("/schedules/{schedule_id}/pause", Role::Edit, schedules::pause),
+    Route::form("/schedules/{schedule_id}/resume", Role::Edit, schedules::resume),
+    Route::form("/schedules/{schedule_id}/trigger", Role::Run, schedules::trigger),
     Route::form("/queues/{queue}/pause", Role::Edit, forms::pause_queue),
     Route::form("/queues/{queue}/resume", Role::Edit, forms::resume_queue),
     Route::form("/queues/{queue}/limit", Role::Edit, forms::limit_queue),
@@ -56,7 +66,7 @@ pub(crate) const ROUTES: &[Route] = &[
 fn reader(store: &Store, call: &Call) -> Result<Reader, Problem> {
     let zone = cookie(call, "zone").unwrap_or_default();
     let rights = match call.caller.as_ref().map(|caller| caller.role) {
-        None | Some(Role::View) => Rights::View,
+        None | Some(Role::Metrics | Role::View) => Rights::View,
         Some(Role::Run) => Rights::Run,
         Some(Role::Edit) => Rights::Edit,
         Some(Role::Admin) => Rights::Admin,
@@ -141,8 +151,14 @@ fn again(store: &Store, call: &Call) -> Result<Answer, Problem> {
 
 fn retry_from(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let run = store.runs().get(call.id("run_id")?)?;
-    let window =
-        JobWindow { statuses: vec![], name: None, order: JobOrder::Attention, offset: 0, limit: WINDOW_MAX };
+    let window = JobWindow {
+        statuses: vec![],
+        name: None,
+        part: JobPart::WithoutItems,
+        order: JobOrder::Attention,
+        offset: 0,
+        limit: WINDOW_MAX,
+    };
     let jobs = store.jobs().window(run.id, &window)?.rows;
     html(choose::retry_from(&run, &jobs, &reader(store, call)?))
 }

@@ -6,6 +6,7 @@ pub mod approvals;
 pub mod assets;
 pub mod batch;
 pub mod choose;
+pub mod definition;
 pub mod escape;
 pub mod fields;
 pub mod frame;

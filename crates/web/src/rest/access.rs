@@ -1,14 +1,14 @@
 //! Who may enter, and what was changed by whom.
 
 use windlass_engine::Store;
-use windlass_engine::store::Role;
+use windlass_engine::store::{AuditFilter, Role};
 use windlass_views::{AuditView, TokenView};
 
 use super::lists::{self, BEFORE_PARAMETER, LIMIT_PARAMETER};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::problem::Problem;
-use crate::route::{Document, Route};
+use crate::route::{Document, QueryParameter, Route, ValueSort};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::read(
@@ -23,8 +23,19 @@ pub(crate) const ROUTES: &[Route] = &[
         audit,
         Document::of::<Vec<AuditView>>("List what was changed by whom, newest first"),
     )
-    .with_query(&[BEFORE_PARAMETER, LIMIT_PARAMETER]),
+    .with_query(&[CALLER, TEXT, BEFORE_PARAMETER, LIMIT_PARAMETER]),
 ];
+
+const CALLER: QueryParameter = QueryParameter {
+    name: "caller",
+    about: "only changes by the token or the user of this name",
+    value: ValueSort::Text,
+};
+const TEXT: QueryParameter = QueryParameter {
+    name: "text",
+    about: "only changes with this text in what was done, or with what",
+    value: ValueSort::Text,
+};
 
 fn tokens(store: &Store, _call: &Call) -> Result<Answer, Problem> {
     let views: Vec<TokenView> = store.access().tokens()?.iter().map(TokenView::new).collect();
@@ -32,6 +43,8 @@ fn tokens(store: &Store, _call: &Call) -> Result<Answer, Problem> {
 }
 
 fn audit(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    let page = store.access().audit(lists::cursor(call))?;
+    let text = |name: &str| call.query.text(name).map(str::to_owned);
+    let filter = AuditFilter { caller: text("caller"), text: text("text"), cursor: lists::cursor(call) };
+    let page = store.access().audit(&filter)?;
     lists::page(call, &page, |entry| Ok(AuditView::new(entry)))
 }

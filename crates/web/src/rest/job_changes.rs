@@ -135,7 +135,7 @@ fn check_kind(call: &Call, kind: &str) -> Result<(), Problem> {
     if !windlass_workflow::kinds::is_built_in(kind) {
         return Ok(());
     }
-    let role = call.caller.as_ref().map_or(Role::View, |caller| caller.role);
+    let role = call.caller.as_ref().map_or(Role::Metrics, |caller| caller.role);
     if role < Role::Edit {
         return Err(Problem::role(role, Role::Edit));
     }

@@ -49,7 +49,12 @@ pub(super) fn page<T, V: Serialize>(
     view: impl FnMut(&T) -> windlass_engine::Result<V>,
 ) -> Result<Answer, Problem> {
     let views = page.rows.iter().map(view).collect::<windlass_engine::Result<Vec<V>>>()?;
-    let next = page.next.map(|before| next_address(call, "before", before));
+    page_of(call, &views, page.next)
+}
+
+/// The rows of a page as a list, with the address of the next page in `Link`.
+pub(super) fn page_of<V: Serialize>(call: &Call, views: &[V], next: Option<i64>) -> Result<Answer, Problem> {
+    let next = next.map(|before| next_address(call, "before", before));
     Ok(Answer::json(&views)?.with_next(next))
 }
 

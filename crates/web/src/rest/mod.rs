@@ -2,6 +2,7 @@
 
 mod access;
 mod document;
+mod failures;
 mod job_changes;
 mod jobs;
 mod lists;
@@ -10,6 +11,7 @@ mod run_changes;
 mod runs;
 mod schedules;
 mod system;
+mod timeline;
 mod workflows;
 
 pub(crate) use queues::name_of as name_of_queue;
@@ -17,8 +19,10 @@ pub(crate) use queues::name_of as name_of_queue;
 use crate::route::Route;
 
 /// All routes.
-pub(crate) const ROUTES: [&[Route]; 9] = [
+pub(crate) const ROUTES: [&[Route]; 11] = [
     runs::ROUTES,
+    timeline::ROUTES,
+    failures::ROUTES,
     run_changes::ROUTES,
     jobs::ROUTES,
     job_changes::ROUTES,

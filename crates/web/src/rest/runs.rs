@@ -87,7 +87,7 @@ pub(super) fn filter(call: &Call) -> Result<RunFilter, Problem> {
 
 fn list(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let page = store.runs().list_full(&filter(call)?)?;
-    lists::page(call, &page, |run| RunView::read(store, run))
+    lists::page_of(call, &RunView::read_all(store, &page.rows)?, page.next)
 }
 
 fn show(store: &Store, call: &Call) -> Result<Answer, Problem> {

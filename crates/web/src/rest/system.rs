@@ -22,7 +22,8 @@ pub(crate) const ROUTES: &[Route] = &[
         Role::View,
         health,
         Document::of::<DoctorView>("Check for problems, as `windlass doctor` does"),
-    ),
+    )
+    .that_tries_a_write(health),
     Route::read(
         "/api/v1/openapi.json",
         Role::View,

@@ -85,7 +85,7 @@ fn an_approval_takes_the_fields_that_it_declares_and_says_what_is_wrong_beside_t
     assert_eq!(output["fields"], serde_json::json!({ "version": "1.4", "count": 3, "late": true }));
     assert_eq!(output["by"], "ada");
     form(&site, &cookie, &path, fields).is(409);
-    let audit = site.store.access().audit(Default::default()).unwrap();
+    let audit = site.store.access().audit(&Default::default()).unwrap();
     assert_eq!(audit.rows.iter().filter(|entry| entry.subject == format!("job {job_id}")).count(), 1);
 }
 

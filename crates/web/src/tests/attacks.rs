@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use http_body::Frame;
 use serde_json::json;
-use windlass_engine::store::{Cursor, Role};
+use windlass_engine::store::{AuditFilter, Role};
 
 use super::site::Site;
 use crate::options::WebOptions;
@@ -205,7 +205,7 @@ fn a_caller_that_may_only_look_changes_nothing() {
 }
 
 fn audit(site: &Site) -> Vec<String> {
-    let page = site.store.access().audit(windlass_engine::store::Cursor::default()).unwrap();
+    let page = site.store.access().audit(&windlass_engine::store::AuditFilter::default()).unwrap();
     page.rows
         .into_iter()
         .map(|entry| format!("{} {} {}", entry.caller, entry.action, entry.subject))
@@ -236,7 +236,7 @@ fn a_change_is_recorded_with_how_it_was_before() {
         let body = json!({ "max_running": max });
         site.ask("PATCH", "/api/v1/queues/mail").token(&token).json(&body).send().is(200);
     };
-    let last = || site.store.access().audit(Cursor::default()).unwrap().rows.remove(0);
+    let last = || site.store.access().audit(&AuditFilter::default()).unwrap().rows.remove(0);
     limit(2);
     assert_eq!(last().before, None, "the queue was not there");
     limit(3);

@@ -1,7 +1,7 @@
 //! Changes through REST: what they do, who may, and that each is recorded in its transaction.
 
 use serde_json::{Value, json};
-use windlass_engine::store::{Cursor, NewRegistration, Role};
+use windlass_engine::store::{AuditFilter, NewRegistration, Role};
 use windlass_engine::{JobStatus, RunStatus};
 
 use super::site::{Reply, Site, workflow};
@@ -26,7 +26,7 @@ fn post(site: &Site, token: &str, path: &str, body: &Value) -> Reply {
 }
 
 fn audit(site: &Site) -> Vec<(String, String, String, Option<String>)> {
-    let page = site.store.access().audit(Cursor::default()).unwrap();
+    let page = site.store.access().audit(&AuditFilter::default()).unwrap();
     let entry =
         |entry: windlass_engine::store::AuditEntry| (entry.caller, entry.action, entry.subject, entry.result);
     page.rows.into_iter().map(entry).collect()

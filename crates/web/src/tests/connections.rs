@@ -130,3 +130,25 @@ fn a_defect_of_a_handler_takes_no_thread() {
         assert_eq!(threads.call(Access::Read, |_store| 7).await, Ok(7));
     });
 }
+
+#[test]
+fn reads_have_a_limit_and_writes_have_none() {
+    let (server, store, _database, _folder) = start();
+    drop(server);
+    let (threads, _end) = DatabaseThreads::start(&store).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let limit = |_store: &Store| windlass_db::ReadLimit::of_this_thread().map(|limit| limit.longest);
+        assert_eq!(threads.call(Access::Read, limit).await, Ok(Some(Duration::from_secs(2))));
+        assert_eq!(threads.call(Access::Write, limit).await, Ok(None));
+    });
+}
+
+#[test]
+fn a_read_that_was_ended_says_how_to_ask_for_less() {
+    let reason = windlass_engine::Unavailable::Cancelled("as planned".to_owned());
+    let problem = crate::problem::Problem::from(windlass_engine::Error::unavailable("read", reason));
+    assert_eq!(problem.status, 503);
+    let (_title, detail, next_step) = problem.texts();
+    assert!(detail.contains("longer than 2 seconds") && next_step.starts_with("ask for less"), "{problem:?}");
+}

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use windlass_engine::signature::{SignedMessage, SigningKey, sign};
-use windlass_engine::store::{Cursor, NewSignal};
+use windlass_engine::store::{AuditFilter, NewSignal};
 
 use super::site::{Reply, START_MS, Site};
 use crate::hooks::{Hook, HookForm};
@@ -69,7 +69,7 @@ impl Sent<'_> {
 
 /// How many lines the audit has.
 fn recorded(site: &Site) -> Vec<String> {
-    let page = site.store.access().audit(Cursor::default()).unwrap();
+    let page = site.store.access().audit(&AuditFilter::default()).unwrap();
     page.rows.into_iter().map(|entry| format!("{} {}", entry.caller, entry.subject)).collect()
 }
 

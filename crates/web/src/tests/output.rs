@@ -216,3 +216,53 @@ fn a_hundred_who_follow_cost_the_reads_of_one() {
     let reads = site.reads() - before;
     assert!(reads <= 4, "{reads}");
 }
+
+#[test]
+fn failures_and_the_timeline_are_read_over_rest() {
+    let site = Site::new();
+    let token = site.token("page", Role::View);
+    for _run in 0..2 {
+        submit(&site);
+    }
+    let worker = Worker::new(&site);
+    let fail = |error: &str, job: &ClaimedJob| {
+        let failed = Outcome::Failed { error: error.to_owned(), repeat: Repeat::Allowed };
+        worker.finish(job, failed, Vec::new());
+    };
+    site.clock.advance_ms(1_000);
+    let first = worker.claim();
+    let second = worker.claim();
+    site.clock.advance_ms(2_000);
+    for (job, error) in [(&first, "refused"), (&second, "timed out")] {
+        fail(error, job);
+    }
+    site.clock.advance_ms(60_000);
+    site.store.for_scheduler().promote_due().unwrap();
+    let again = worker.claim();
+    let timeline = site.get(&format!("/api/v1/runs/{}/timeline", again.run_id.unwrap())).token(&token).send();
+    let parts = timeline.is(200).json()[0]["parts"].clone();
+    let kinds: Vec<&str> =
+        parts.as_array().unwrap().iter().map(|part| part["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["ready", "failed", "backoff", "running"]);
+    assert_eq!((&parts[1]["from"], &parts[1]["until"]), (&parts[0]["until"], &parts[2]["from"]));
+    assert!(parts[3]["until"].is_null(), "it runs: {parts}");
+    // It is the same while nothing happens.
+    let tag = timeline.header("etag").to_owned();
+    site.clock.advance_ms(5_000);
+    let path = format!("/api/v1/runs/{}/timeline", again.run_id.unwrap());
+    site.get(&path).token(&token).header("if-none-match", &tag).send().is(304);
+    fail("refused", &again);
+    fail("timed out", &worker.claim());
+    let found = site.get("/api/v1/failures?limit=1").token(&token).send();
+    assert_eq!(found.is(200).json()["causes"].as_array().unwrap().len(), 1);
+    let link = found.header("link");
+    let next = link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap();
+    let rest = site.get(next).token(&token).send();
+    assert_eq!(rest.is(200).json()["causes"].as_array().unwrap().len(), 1);
+    assert_eq!(rest.header("link"), "");
+    let errors = [&found, &rest].map(|reply| reply.json()["causes"][0]["error"].as_str().unwrap().to_owned());
+    assert!(errors.contains(&"refused".to_owned()) && errors.contains(&"timed out".to_owned()), "{errors:?}");
+    let none = site.get("/api/v1/failures?since=2200-01-01T00:00:00Z").token(&token).send();
+    assert_eq!(none.is(200).json()["causes"], serde_json::json!([]));
+    site.get("/api/v1/failures?since=today").token(&token).send().is(400);
+}

@@ -1,9 +1,9 @@
 //! The pages as a browser gets them, with rows of a real store.
 
-use windlass_engine::store::{NewRegistration, Role};
+use windlass_engine::store::{NewJob, NewRegistration, NewRun, Role};
 use windlass_engine::{JobStatus, RunStatus};
 
-use super::site::{Site, workflow};
+use super::site::{START_MS, Site, workflow};
 
 pub(super) fn form(site: &Site, cookie: &str, path: &str, fields: &str) -> super::site::Reply {
     let token = site.form_token(cookie);
@@ -68,7 +68,7 @@ fn every_page_can_be_read() {
         list.contains(&format!("href=\"/runs/{run_id}\"")) && list.contains("waits for a worker"),
         "{list}"
     );
-    assert!(page(&site, &cookie, "/runs/1?panel=definition").contains("&quot;name&quot;: &quot;a&quot;"));
+    assert!(page(&site, &cookie, "/runs/1?panel=definition").contains("name: a\n"));
     site.get("/runs?stat=failed").header("cookie", &cookie).send().is(400);
     site.get("/runs/77").header("cookie", &cookie).send().is(404);
     site.get("/workflows/none").header("cookie", &cookie).send().is(404);
@@ -146,7 +146,7 @@ fn runs_are_cancelled_and_retried_by_forms_and_the_caller_is_recorded() {
     form(&site, &cookie, &format!("/runs/{second}/retry-from"), "job=a").is(303);
     let job = site.store.jobs().find_by_name(second, "a").unwrap().unwrap();
     assert_eq!((job.status, status(second)), (JobStatus::Pending, RunStatus::Pending));
-    let audit = site.store.access().audit(Default::default()).unwrap();
+    let audit = site.store.access().audit(&Default::default()).unwrap();
     let subjects: Vec<&str> = audit.rows.iter().map(|entry| entry.subject.as_str()).collect();
     assert!(
         subjects.iter().filter(|subject| **subject == format!("run {first}")).count() >= 3,
@@ -218,4 +218,50 @@ fn a_text_leads_to_what_it_names() {
         let reply = site.get(&format!("/find?q={text}")).header("cookie", &cookie).send();
         assert_eq!(reply.header("location"), path, "{text}");
     }
+}
+
+#[test]
+fn a_run_that_waits_for_a_slot_says_who_holds_it() {
+    let site = Site::new();
+    let limited = workflow(
+        "limited",
+        "concurrency = { key = \"<b>day\", limit = 1, on_full = \"wait\" }\n[jobs.a]\nrun = 'true'\n",
+    );
+    let start = || {
+        let workflow = limited.clone();
+        let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None };
+        site.store.runs().submit(run).unwrap().run_id
+    };
+    let (holder, waiting) = (start(), start());
+    site.sql(&format!("UPDATE runs SET waits_for = NULL WHERE id = {holder}"));
+    let cookie = site.session(Role::View);
+    for path in ["/runs?state=waiting".to_owned(), format!("/runs/{waiting}")] {
+        let body = page(&site, &cookie, &path);
+        let text = format!("aits for the slot of key &lt;b&gt;day, held by #{holder}");
+        assert!(body.contains(&text), "{path}: {body}");
+    }
+}
+
+#[test]
+fn jobs_without_a_run_that_failed_are_a_cause_of_their_own_and_are_retried() {
+    let site = Site::new();
+    let job = |kind: &str| NewJob { max_attempts: 1, ..NewJob::new(kind, "{}") };
+    let ids = site.store.jobs().enqueue(vec![job("mail"), job("mail"), job("other")]).unwrap();
+    for id in &ids[..2] {
+        site.sql(&format!(
+            "UPDATE jobs SET status = 'FAILED', finished_at = {START_MS}, last_error = '<i>refused' WHERE id = {id}"
+        ));
+    }
+    let cookie = site.session(Role::Run);
+    let body = page(&site, &cookie, "/runs");
+    assert!(body.contains("2 jobs, 1 cause") && body.contains("&lt;i&gt;refused"), "{body}");
+    let fields = format!("since={}&kind=mail&error=%3Ci%3Erefused", START_MS - 1);
+    form(&site, &cookie, "/jobs/retry", &format!("{fields}+no")).is(303);
+    assert_eq!(site.store.jobs().get(ids[0]).unwrap().status, JobStatus::Failed);
+    form(&site, &cookie, "/jobs/retry", &fields).is(303);
+    let statuses = ids.iter().map(|id| site.store.jobs().get(*id).unwrap().status).collect::<Vec<_>>();
+    assert_eq!(statuses, [JobStatus::Scheduled, JobStatus::Scheduled, JobStatus::Pending]);
+    form(&site, &cookie, "/jobs/retry", "kind=mail").is(400);
+    let audit = site.store.access().audit(&Default::default()).unwrap();
+    assert_eq!(audit.rows.iter().filter(|entry| entry.subject.starts_with("job ")).count(), 2);
 }

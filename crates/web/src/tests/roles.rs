@@ -9,6 +9,7 @@ use crate::route::{self, Allowed, Client, Route};
 const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/", "view"),
     ("GET", "/api/v1/audit", "admin"),
+    ("GET", "/api/v1/failures", "view"),
     ("GET", "/api/v1/health", "view"),
     ("GET", "/api/v1/jobs", "view"),
     ("GET", "/api/v1/jobs/{job_id}", "view"),
@@ -23,6 +24,7 @@ const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/runs/{run_id}/artifacts", "view"),
     ("GET", "/api/v1/runs/{run_id}/graph", "view"),
     ("GET", "/api/v1/runs/{run_id}/jobs", "view"),
+    ("GET", "/api/v1/runs/{run_id}/timeline", "view"),
     ("GET", "/api/v1/schedules", "view"),
     ("GET", "/api/v1/schedules/{schedule_id}", "view"),
     ("GET", "/api/v1/schedules/{schedule_id}/next", "view"),
@@ -39,6 +41,7 @@ const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/jobs/{job_id}/log.txt", "view"),
     ("GET", "/live", "view"),
     ("GET", "/login", "everybody"),
+    ("GET", "/metrics", "metrics"),
     ("GET", "/open", "with a secret"),
     ("GET", "/queues", "view"),
     ("GET", "/readyz", "everybody"),
@@ -46,11 +49,13 @@ const WHO: &[(&str, &str, &str)] = &[
     ("GET", "/runs/batch", "run"),
     ("GET", "/runs/{run_id}", "view"),
     ("GET", "/runs/{run_id}/again", "run"),
+    ("GET", "/runs/{run_id}/definition", "view"),
     ("GET", "/runs/{run_id}/retry-from", "run"),
     ("GET", "/system", "view"),
     ("GET", "/workflows", "view"),
     ("GET", "/workflows/{workflow}", "view"),
     ("GET", "/workflows/{workflow}/start", "run"),
+    ("GET", "/workflows/{workflow}/versions/{version}", "view"),
     ("GET", "/zone", "view"),
     ("PATCH", "/api/v1/queues/{queue}", "edit"),
     ("POST", "/api/v1/events", "run"),
@@ -70,6 +75,7 @@ const WHO: &[(&str, &str, &str)] = &[
     ("POST", "/api/v1/schedules/{schedule_id}/resume", "edit"),
     ("POST", "/api/v1/schedules/{schedule_id}/trigger", "run"),
     ("POST", "/hooks/{hook}", "with a secret"),
+    ("POST", "/jobs/retry", "run"),
     ("POST", "/jobs/{job_id}/approve", "run"),
     ("POST", "/login", "with a secret"),
     ("POST", "/logout", "view"),
@@ -82,6 +88,9 @@ const WHO: &[(&str, &str, &str)] = &[
     ("POST", "/runs/{run_id}/cancel", "run"),
     ("POST", "/runs/{run_id}/retry", "run"),
     ("POST", "/runs/{run_id}/retry-from", "run"),
+    ("POST", "/schedules/{schedule_id}/pause", "edit"),
+    ("POST", "/schedules/{schedule_id}/resume", "edit"),
+    ("POST", "/schedules/{schedule_id}/trigger", "run"),
     ("POST", "/workflows/{workflow}/start", "run"),
     ("POST", "/zone", "view"),
 ];
@@ -146,6 +155,8 @@ fn every_route_by_every_role() {
                 assert!(may || reply.status == 403, "{method} {path} with a {how}: {reply:?}");
             }
         }
+        // Wrong secrets are counted, so that the next sessions could not begin.
+        site.clock.advance_ms(60_000);
     }
 }
 

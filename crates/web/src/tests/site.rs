@@ -37,7 +37,7 @@ pub(crate) struct Site {
     reads: Arc<AtomicUsize>,
     pub(crate) store: Store,
     pub(crate) clock: Clock,
-    _database: TestDatabase,
+    database: TestDatabase,
     _folder: tempfile::TempDir,
 }
 
@@ -116,17 +116,12 @@ impl Site {
         let store = Store::new(Arc::new(counted), clock.clone(), Random::from_seed(1));
         let (door, viewers) = serve(&store, options);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Site {
-            runtime,
-            router: router(&door),
-            door,
-            viewers,
-            reads,
-            store,
-            clock,
-            _database: database,
-            _folder: folder,
-        }
+        Site { runtime, router: router(&door), door, viewers, reads, store, clock, database, _folder: folder }
+    }
+
+    /// Changes rows as another program would.
+    pub(crate) fn sql(&self, statement: &str) {
+        self.database.sql(windlass_test_database::Access::Write).execute(statement);
     }
 
     /// Ends the server, and starts another one on the same database.

@@ -101,6 +101,9 @@ impl Executor {
         let BegunAttempt { owned, started_us, .. } = begun;
         self.note_resources(&outcome, started_us / 1_000);
         let ended_us = clock.monotonic_us();
+        if outcome.has_begun() {
+            self.shared.store.measurements().job_runs_of(&owned.job.queue).observe_us(ended_us - started_us);
+        }
         let ended = EndedAttempt { owned, outcome, exit_code, logs, artifacts, variables };
         let waiting = self.shared.results.add(ended, ended_us - started_us, ended_us);
         self.write_results(waiting);

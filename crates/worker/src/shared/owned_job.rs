@@ -38,6 +38,8 @@ impl OwnedJob {
             created_at: 0,
             token: 0,
             run_id: None,
+            queue: "default".to_owned(),
+            claimable_since: None,
             name: None,
             kind: "noop".to_owned(),
             payload: "null".to_owned(),

@@ -81,6 +81,18 @@ pub(crate) fn report(global: &GlobalOptions, database: &Database) -> Result<Doct
     Ok(DoctorView { ok, findings })
 }
 
+/// What the machine says of the database's file, for monitors.
+#[cfg(feature = "web")]
+pub(crate) fn file_reading(database: &Database) -> windlass_web::FileReading {
+    let (Some(file), DatabaseAddress::File(path)) = (database.windlass().file(), database.address()) else {
+        return windlass_web::FileReading::default();
+    };
+    windlass_web::FileReading {
+        wal_bytes: file.file_size().ok().map(|size| size.wal_bytes),
+        disk_free_bytes: machine::disk(path).map(|disk| disk.free_bytes),
+    }
+}
+
 /// Whether the database accepts writes. A lost connection is an error and not a finding.
 fn writes(database: &Database) -> Result<Finding, Failure> {
     let Err(error) = database.store().upkeep().try_write() else { return Ok(findings::writable()) };

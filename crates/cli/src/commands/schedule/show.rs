@@ -59,7 +59,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Fai
     let coming = coming_times::from_now(&details.schedule, usize::try_from(SHOWN).unwrap_or(0))?;
     let view = InspectedSchedule {
         schedule: ScheduleView::new(&details.schedule),
-        runs: database.ask(|store| details.runs.iter().map(|run| RunView::read(store, run)).collect())?,
+        runs: database.ask(|store| RunView::read_all(store, &details.runs))?,
         waiting_count: details.waiting_count,
         waiting: details.waiting.iter().map(UnstartedView::new).collect(),
         skipped: details.skipped.iter().map(UnstartedView::new).collect(),

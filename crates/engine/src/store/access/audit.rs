@@ -5,6 +5,7 @@ use std::any::Any;
 
 use super::before::{self, Subject};
 use crate::store::events::Signalled;
+use crate::store::page::{IdRange, SEARCH_MAX, search_text};
 use crate::store::{Access, Cancellation, Cursor, Page, Store, Submitted};
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, first};
@@ -59,21 +60,49 @@ impl Store {
     }
 }
 
+/// Which changes to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Made by this caller.
+    pub caller: Option<String>,
+    /// With this text in what was done, or with what. The case of ASCII letters does not matter.
+    pub text: Option<String>,
+    /// Which part of the list.
+    pub cursor: Cursor,
+}
+
 impl Access<'_> {
-    /// Lists the changes, the newest first.
+    /// Lists the changes, the newest first. A search looks at the newest 100,000 changes of its part, and says how far it
+    /// looked.
     ///
     /// # Errors
-    /// Returns the database's error.
-    pub fn audit(&self, cursor: Cursor) -> Result<Page<AuditEntry>> {
+    /// [`windlass_db::Error::Invalid`] for a text that can't be searched for, and the database's.
+    pub fn audit(&self, filter: &AuditFilter) -> Result<Page<AuditEntry>> {
         const LIST: &str = "list changes";
+        let AuditFilter { caller, text, cursor } = filter;
         cursor.check(LIST)?;
+        let text = text.as_ref().map(|text| search_text(LIST, text)).transpose()?;
         let ids = cursor.ids();
-        let found = self.store.read(|connection| {
-            all(
+        let (found, floor) = self.store.read(|connection| {
+            let is_search = caller.is_some() || text.is_some();
+            let floor = match is_search {
+                true => searched_to(connection, ids)?,
+                false => None,
+            };
+            let found = all(
                 connection,
                 "SELECT id, at, caller, address, action, subject, before, result FROM audit
-                 WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3",
-                &[ids.from.into(), ids.below.into(), (cursor.limit + 1).into()],
+                 WHERE id >= $1 AND id < $2 AND (CAST($4 AS TEXT) IS NULL OR caller = $4)
+                   AND (CAST($5 AS TEXT) IS NULL
+                        OR replace(lower(action || ' ' || subject), $5, '') <> lower(action || ' ' || subject))
+                 ORDER BY id DESC LIMIT $3",
+                &[
+                    floor.unwrap_or(ids.from).into(),
+                    ids.below.into(),
+                    (cursor.limit + 1).into(),
+                    caller.as_deref().into(),
+                    text.as_deref().into(),
+                ],
                 |row| {
                     Ok(AuditEntry {
                         id: row.integer(0)?,
@@ -86,10 +115,21 @@ impl Access<'_> {
                         result: row.optional_text(7)?,
                     })
                 },
-            )
+            )?;
+            Ok((found, floor))
         })?;
-        Ok(crate::store::page::page(found, |entry| entry.id, cursor.limit, None))
+        Ok(crate::store::page::page(found, |entry| entry.id, cursor.limit, floor))
     }
+}
+
+/// The lowest id that a search looks at, if there are more below it.
+fn searched_to(connection: &mut dyn Connection, ids: IdRange) -> Result<Option<i64>> {
+    first(
+        connection,
+        "SELECT id FROM audit WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3",
+        &[ids.from.into(), ids.below.into(), SEARCH_MAX.into()],
+        |row| row.integer(0),
+    )
 }
 
 /// Records a change in its transaction, before it is made: the last statement of some changes commits. Returns the id of the row.

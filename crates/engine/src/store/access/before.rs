@@ -58,12 +58,6 @@ impl From<String> for Subject {
     }
 }
 
-impl From<&String> for Subject {
-    fn from(text: &String) -> Subject {
-        Subject::Text(text.clone())
-    }
-}
-
 impl From<&str> for Subject {
     fn from(text: &str) -> Subject {
         Subject::Text(text.to_owned())

@@ -7,7 +7,7 @@ mod secret;
 mod sessions;
 mod tokens;
 
-pub use audit::{AuditEntry, Change};
+pub use audit::{AuditEntry, AuditFilter, Change};
 pub use before::Subject;
 pub use secret::{Secret, secret_hash};
 pub use tokens::{NewToken, Token};
@@ -19,6 +19,8 @@ use windlass_db::{Row, first};
 /// What a caller may do. Each role may do what the roles before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
+    /// Read the metrics, and nothing else.
+    Metrics,
     /// Look.
     View,
     /// Start, retry and cancel runs and jobs, and decide about approvals.
@@ -31,12 +33,13 @@ pub enum Role {
 
 impl Role {
     /// All roles, the lowest first.
-    pub const ALL: [Role; 4] = [Role::View, Role::Run, Role::Edit, Role::Admin];
+    pub const ALL: [Role; 5] = [Role::Metrics, Role::View, Role::Run, Role::Edit, Role::Admin];
 
     /// Its spelling in the tables and on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Role::Metrics => "metrics",
             Role::View => "view",
             Role::Run => "run",
             Role::Edit => "edit",

@@ -27,6 +27,10 @@ pub struct ClaimedJob {
     pub item: Option<Item>,
     /// Its run; `None` for a job that was enqueued alone.
     pub run_id: Option<i64>,
+    /// Its queue.
+    pub queue: String,
+    /// Since when it could be claimed, in milliseconds since the Unix epoch, if that is known: not of a job after others.
+    pub claimable_since: Option<i64>,
     /// Its name in the run.
     pub name: Option<String>,
     /// The kind, which selects the handler.

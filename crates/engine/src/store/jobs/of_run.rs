@@ -19,12 +19,36 @@ pub struct JobWindow {
     pub statuses: Vec<JobStatus>,
     /// With this text in their names. The case of ASCII letters does not matter.
     pub name: Option<String>,
+    /// Whether items of groups are among them.
+    pub part: JobPart,
     /// The order of the jobs.
     pub order: JobOrder,
     /// So many jobs before the window are left out.
     pub offset: i64,
     /// The most jobs of the window, from 1 to [`WINDOW_MAX`].
     pub limit: i64,
+}
+
+/// A part of the jobs of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobPart {
+    /// All jobs.
+    All,
+    /// The jobs that the definition names, without the items of those with `for_each`.
+    WithoutItems,
+    /// The items of this job.
+    ItemsOf(i64),
+}
+
+impl JobPart {
+    /// The group of the jobs: 0 stands for none.
+    fn group_id(self) -> Option<i64> {
+        match self {
+            JobPart::All => None,
+            JobPart::WithoutItems => Some(0),
+            JobPart::ItemsOf(group_id) => Some(group_id),
+        }
+    }
 }
 
 /// The order of the jobs of a run.
@@ -87,15 +111,15 @@ pub struct JobsOfRun {
 }
 
 const BY_DEFINITION: &str = "SELECT {job_of_run} FROM (SELECT id AS found_id FROM jobs WHERE {in_window}
-                           ORDER BY +id LIMIT $4 OFFSET $5) AS found
-     JOIN jobs ON {by jobs.id = found.found_id} ORDER BY jobs.id LIMIT $4";
+                           ORDER BY +id LIMIT $5 OFFSET $6) AS found
+     JOIN jobs ON {by jobs.id = found.found_id} ORDER BY jobs.id LIMIT $5";
 const BY_ATTENTION: &str = "SELECT {job_of_run}
      FROM (SELECT id AS found_id,
                   CASE WHEN status = 'FAILED' AND allow_failure = 0 THEN 0 WHEN status = 'RUNNING' THEN 1
                        WHEN status = 'FAILED' THEN 2 WHEN status IN ('WAITING', 'PENDING', 'SCHEDULED') THEN 3
                        WHEN status = 'CANCELLED' THEN 4 ELSE 5 END AS place
-           FROM jobs WHERE {in_window} ORDER BY 2, 1 LIMIT $4 OFFSET $5) AS found
-     JOIN jobs ON {by jobs.id = found.found_id} ORDER BY found.place, jobs.id LIMIT $4";
+           FROM jobs WHERE {in_window} ORDER BY 2, 1 LIMIT $5 OFFSET $6) AS found
+     JOIN jobs ON {by jobs.id = found.found_id} ORDER BY found.place, jobs.id LIMIT $5";
 
 /// The columns of [`JobOfRun`].
 pub(crate) const JOB_OF_RUN: windlass_db::Fragment = windlass_db::Fragment {
@@ -110,12 +134,13 @@ pub(crate) const JOB_OF_RUN: windlass_db::Fragment = windlass_db::Fragment {
                               WHERE earlier.run_id = jobs.run_id AND earlier.phase < jobs.phase) END),
           jobs.group_id",
 };
-/// The conditions of a [`JobWindow`], with parameters 1 to 3. A run is read whole by its index, and not along the ids.
+/// The conditions of a [`JobWindow`], with parameters 1 to 4. A run is read whole by its index, and not along the ids.
 pub(crate) const IN_WINDOW: windlass_db::Fragment = windlass_db::Fragment {
     name: "in_window",
     sql: "run_id = $1
           AND (CAST($2 AS TEXT) IS NULL OR status IN (SELECT value FROM {texts $2} AS statuses))
-          AND (CAST($3 AS TEXT) IS NULL OR replace(lower(name), $3, '') <> lower(name))",
+          AND (CAST($3 AS TEXT) IS NULL OR replace(lower(name), $3, '') <> lower(name))
+          AND (CAST($4 AS {integer}) IS NULL OR coalesce(group_id, 0) = $4)",
 };
 
 impl Jobs<'_> {
@@ -135,7 +160,8 @@ impl Jobs<'_> {
             JobOrder::Definition => BY_DEFINITION,
             JobOrder::Attention => BY_ATTENTION,
         };
-        let which = [run_id.into(), statuses.as_deref().into(), name.as_deref().into()];
+        let group_id = window.part.group_id();
+        let which = [run_id.into(), statuses.as_deref().into(), name.as_deref().into(), group_id.into()];
         let part = [window.limit.into(), window.offset.into()];
         self.store.read(|connection| {
             let rows = all(connection, sql, &[&which[..], &part[..]].concat(), read_job_of_run)?;

@@ -7,6 +7,7 @@ use windlass_db::{Connection, Row, all};
 use windlass_system::wake_ups::WakeUps;
 
 pub(in crate::store) mod rules;
+pub(in crate::store) mod waiting_keys;
 
 /// How many queues are listed.
 const LIST_MAX: i64 = 10_000;

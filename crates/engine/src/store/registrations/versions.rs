@@ -57,6 +57,14 @@ impl Registrations<'_> {
             first(connection, sql, &[name.into(), version.into()], read_version)
         })
     }
+
+    /// A definition by the row of `workflows` with its content.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Internal`] if another program wrote an invalid definition; and the database's.
+    pub fn definition(&self, workflow_id: i64) -> Result<Workflow> {
+        self.store.read(|connection| definition(connection, workflow_id))
+    }
 }
 
 /// A version number and the row of `workflows` with its content.

@@ -9,15 +9,17 @@ use windlass_db::error::Result;
 
 /// So many failed jobs are read, the newest first.
 pub const FAILURES_MAX: i64 = 1_000;
+/// What is said of a run that reached its timeout.
+const TIMED_OUT: &str = "the run reached its timeout";
 
 /// A job that failed, as the groups are made of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedJob {
-    /// The run at the top of all calls.
-    pub run_id: i64,
-    /// The workflow of the job.
+    /// The run at the top of all calls, or the job itself if it stands alone.
+    pub failed: Failed,
+    /// The workflow of the job; empty for a job that stands alone.
     pub workflow: String,
-    /// The name of the job in its run.
+    /// The name of the job in its run, or the kind of a job that stands alone. Empty if the run reached its timeout.
     pub job: String,
     /// The beginning of its error.
     pub error: String,
@@ -25,17 +27,29 @@ pub struct FailedJob {
     pub failed_at: i64,
 }
 
-/// Runs that failed in the same way.
+/// What failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Failed {
+    /// A run.
+    Run(i64),
+    /// A job without a run.
+    Job(i64),
+}
+
+/// Runs, or jobs without a run, that failed in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailureGroup {
-    /// The workflow of the job.
+    /// The workflow of the job; empty for jobs without a run.
     pub workflow: String,
-    /// The name of the job; without the place of the item, if it is an item of a job with `for_each`.
+    /// The name of the job; without the place of the item, if it is an item of a job with `for_each`. The kind, if the job has
+    /// no run. Empty if the runs reached their timeout.
     pub job: String,
     /// The first line of the error.
     pub error: String,
     /// The runs at the top of all calls, the one that failed last first.
     pub run_ids: Vec<i64>,
+    /// The jobs without a run, the one that failed last first.
+    pub job_ids: Vec<i64>,
     /// When the first of them failed.
     pub first_at: i64,
     /// When the last of them failed.
@@ -58,11 +72,18 @@ impl Failures {
     pub fn runs(&self) -> usize {
         self.groups.iter().map(|group| group.run_ids.len()).sum()
     }
+
+    /// How many jobs without a run failed.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        self.groups.iter().map(|group| group.job_ids.len()).sum()
+    }
 }
 
 impl Runs<'_> {
-    /// The runs with jobs that have failed since an instant, in groups. Of each run, the job counts that failed first. At
-    /// most the newest [`FAILURES_MAX`] failed jobs are read.
+    /// The runs with jobs that have failed since an instant, those that reached their timeout, and the jobs without a run that
+    /// failed, in groups. Of each run, the job counts that failed first. At most the newest [`FAILURES_MAX`] failed jobs and
+    /// the newest [`FAILURES_MAX`] failed runs are read.
     ///
     /// # Errors
     /// Returns the database's error.
@@ -70,18 +91,22 @@ impl Runs<'_> {
         let failed = self.store.read(|connection| {
             all(
                 connection,
-                "SELECT coalesce(jobs.root_run_id, jobs.run_id), runs.workflow, jobs.name,
-                        substr(jobs.last_error, 1, 500), jobs.finished_at, jobs.allow_failure
+                "SELECT coalesce(jobs.root_run_id, jobs.run_id), runs.workflow,
+                        CASE WHEN jobs.run_id IS NULL THEN jobs.kind ELSE jobs.name END,
+                        substr(jobs.last_error, 1, 500), jobs.finished_at, jobs.allow_failure, jobs.id
                  FROM (SELECT id AS found_id FROM jobs WHERE status = 'FAILED' AND finished_at >= $1
                        ORDER BY finished_at DESC LIMIT $2) AS found
                  JOIN jobs ON {by jobs.id = found.found_id}
-                 JOIN runs ON {by runs.id = jobs.run_id}
+                 LEFT JOIN runs ON {by runs.id = jobs.run_id}
                  ORDER BY jobs.finished_at DESC, jobs.id DESC LIMIT $2",
                 &[since_ms.into(), FAILURES_MAX.into()],
                 |row| {
                     let job = FailedJob {
-                        run_id: row.integer(0)?,
-                        workflow: row.text(1)?,
+                        failed: match row.optional_integer(0)? {
+                            Some(run_id) => Failed::Run(run_id),
+                            None => Failed::Job(row.integer(6)?),
+                        },
+                        workflow: row.lossy_text(1)?.unwrap_or_default(),
                         job: row.optional_text(2)?.unwrap_or_default(),
                         error: row.optional_text(3)?.unwrap_or_default(),
                         failed_at: row.integer(4)?,
@@ -93,9 +118,35 @@ impl Runs<'_> {
         let is_complete = (failed.len() as i64) < FAILURES_MAX;
         let oldest_ms = failed.last().map(|(job, _counts)| job.failed_at);
         let counted = failed.into_iter().filter(|(_job, counts)| *counts).map(|(job, _counts)| job);
-        let groups = groups(counted.collect());
+        let mut counted: Vec<FailedJob> = counted.chain(self.timed_out_since(since_ms)?).collect();
+        counted.sort_by_key(|job| std::cmp::Reverse(job.failed_at));
+        let groups = groups(counted);
         let since_ms = if is_complete { since_ms } else { oldest_ms.unwrap_or(since_ms) };
         Ok(Failures { groups, since_ms })
+    }
+
+    /// The runs that reached their timeout: their jobs are cancelled, and none of them need have failed.
+    fn timed_out_since(&self, since_ms: i64) -> Result<Vec<FailedJob>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT id, workflow, finished_at
+                 FROM (SELECT id, workflow, finished_at, stop_reason FROM runs
+                       WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = 'FAILED'
+                       ORDER BY id DESC LIMIT $2) AS failed
+                 WHERE stop_reason = 'timed_out' AND finished_at >= $1",
+                &[since_ms.into(), FAILURES_MAX.into()],
+                |row| {
+                    Ok(FailedJob {
+                        failed: Failed::Run(row.integer(0)?),
+                        workflow: row.lossy_text(1)?.unwrap_or_default(),
+                        job: String::new(),
+                        error: TIMED_OUT.to_owned(),
+                        failed_at: row.integer(2)?,
+                    })
+                },
+            )
+        })
     }
 }
 
@@ -105,30 +156,38 @@ fn groups(failed: Vec<FailedJob>) -> Vec<FailureGroup> {
     let mut groups: Vec<FailureGroup> = Vec::new();
     // The first job of a run that failed is the cause: the others may have failed because of it.
     for job in failed.into_iter().rev() {
-        if !seen.insert(job.run_id) {
+        if !seen.insert(job.failed) {
             continue;
         }
         let name = without_index(&job.job);
         let error = first_line(&job.error);
+        let (run_ids, job_ids) = match job.failed {
+            Failed::Run(id) => (vec![id], vec![]),
+            Failed::Job(id) => (vec![], vec![id]),
+        };
         match groups
             .iter_mut()
             .find(|group| group.workflow == job.workflow && group.job == name && group.error == error)
         {
             Some(group) => {
-                group.run_ids.insert(0, job.run_id);
+                group.run_ids.splice(0..0, run_ids);
+                group.job_ids.splice(0..0, job_ids);
                 group.last_at = job.failed_at;
             }
             None => groups.push(FailureGroup {
                 workflow: job.workflow.clone(),
                 job: name.to_owned(),
                 error: error.to_owned(),
-                run_ids: vec![job.run_id],
+                run_ids,
+                job_ids,
                 first_at: job.failed_at,
                 last_at: job.failed_at,
             }),
         }
     }
-    groups.sort_by_key(|group| (std::cmp::Reverse(group.run_ids.len()), std::cmp::Reverse(group.last_at)));
+    groups.sort_by_key(|group| {
+        (std::cmp::Reverse(group.run_ids.len() + group.job_ids.len()), std::cmp::Reverse(group.last_at))
+    });
     groups
 }
 
@@ -152,7 +211,7 @@ mod tests {
 
     fn failed(run_id: i64, job: &str, error: &str, failed_at: i64) -> FailedJob {
         FailedJob {
-            run_id,
+            failed: Failed::Run(run_id),
             workflow: "w".to_owned(),
             job: job.to_owned(),
             error: error.to_owned(),

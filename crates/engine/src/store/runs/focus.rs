@@ -2,14 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use super::focus_large::look_at_all_jobs;
 use crate::status::{JobStatus, WaitsFor};
 use crate::store::runs::JobCounts;
 use crate::store::{Runs, json_ids};
 use windlass_db::error::Result;
-use windlass_db::{Row, all};
+use windlass_db::{Connection, Row, all};
 
-/// The jobs of one run that are looked at, in the order of their names. A run with more of them may have no such job.
-const JOBS_OF_RUN_MAX: i64 = 1_000;
+/// The jobs of one run that are all looked at, in the order of their names. In a run with more of them, indexes find one that
+/// failed, runs, or can run.
+pub(super) const JOBS_OF_RUN_MAX: i64 = 1_000;
+
+/// A job that was found, by what it is compared with others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) id: i64,
+    pub(super) status: JobStatus,
+    pub(super) allow_failure: bool,
+}
 
 /// The job that says most about a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,13 +66,16 @@ pub enum KeyHolder {
 }
 
 impl Runs<'_> {
-    /// The job of each run that says most about it: the first that failed, else one that runs, else one that waits. At most
-    /// the first thousand jobs of a run are looked at.
+    /// The job of each run that says most about it: the first that failed, else one that runs, else one that waits. Of a
+    /// run with more than a thousand jobs, those that wait are looked for among the first thousand.
     ///
     /// # Errors
     /// Returns the database's error.
     pub fn focused_jobs(&self, run_ids: &[i64]) -> Result<BTreeMap<i64, FocusedJob>> {
         let jobs = self.store.read(|connection| {
+            let mut found = among_the_first_jobs(connection, run_ids)?;
+            look_at_all_jobs(connection, run_ids, &mut found)?;
+            let ids: Vec<i64> = found.values().map(|found| found.id).collect();
             all(
                 connection,
                 "SELECT id, run_id, name, status, waits_for, attempt, failures, started_at, execute_after, queue,
@@ -74,21 +87,8 @@ impl Runs<'_> {
                                    WHERE holder.concurrency_key = jobs.concurrency_key
                                      AND holder.status IN ('PENDING', 'RUNNING')) END,
                         event_name, substr(last_error, 1, 500)
-                 FROM (SELECT (SELECT seen.id
-                               FROM (SELECT id, status, allow_failure, finished_at, started_at, execute_after
-                                     FROM jobs WHERE jobs.run_id = runs.id ORDER BY jobs.name LIMIT $2) AS seen
-                               WHERE seen.status NOT IN ('SUCCESSFUL', 'SKIPPED', 'BLOCKED')
-                               ORDER BY CASE WHEN seen.status = 'FAILED' AND seen.allow_failure = 0 THEN 0
-                                             WHEN seen.status = 'RUNNING' THEN 1
-                                             WHEN seen.status = 'WAITING' THEN 2
-                                             WHEN seen.status = 'PENDING' THEN 3
-                                             WHEN seen.status = 'SCHEDULED' THEN 4
-                                             WHEN seen.status = 'CANCELLED' THEN 5 ELSE 6 END,
-                                        coalesce(seen.finished_at, seen.started_at, seen.execute_after), seen.id
-                               LIMIT 1) AS found_id
-                       FROM runs WHERE runs.id {in $1}) AS found
-                 JOIN jobs ON {by jobs.id = found.found_id}",
-                &[(&json_ids(run_ids)).into(), JOBS_OF_RUN_MAX.into()],
+                 FROM jobs WHERE id {in $1}",
+                &[(&json_ids(&ids)).into()],
                 read_focused,
             )
         })?;
@@ -145,6 +145,34 @@ impl Runs<'_> {
         })?;
         Ok(rows.into_iter().collect())
     }
+}
+
+/// The job that says most about each run, among its first jobs.
+fn among_the_first_jobs(connection: &mut dyn Connection, run_ids: &[i64]) -> Result<BTreeMap<i64, Found>> {
+    let rows = all(
+        connection,
+        "SELECT jobs.run_id, jobs.id, jobs.status, jobs.allow_failure
+         FROM (SELECT (SELECT seen.id
+                       FROM (SELECT id, status, allow_failure, finished_at, started_at, execute_after
+                             FROM jobs WHERE jobs.run_id = runs.id ORDER BY jobs.name LIMIT $2) AS seen
+                       WHERE seen.status NOT IN ('SUCCESSFUL', 'SKIPPED', 'BLOCKED')
+                       ORDER BY CASE WHEN seen.status = 'FAILED' AND seen.allow_failure = 0 THEN 0
+                                     WHEN seen.status = 'RUNNING' THEN 1
+                                     WHEN seen.status = 'WAITING' THEN 2
+                                     WHEN seen.status = 'PENDING' THEN 3
+                                     WHEN seen.status = 'SCHEDULED' THEN 4
+                                     WHEN seen.status = 'CANCELLED' THEN 5 ELSE 6 END,
+                                coalesce(seen.finished_at, seen.started_at, seen.execute_after), seen.id
+                       LIMIT 1) AS found_id
+               FROM runs WHERE runs.id {in $1}) AS found
+         JOIN jobs ON {by jobs.id = found.found_id}",
+        &[(&json_ids(run_ids)).into(), JOBS_OF_RUN_MAX.into()],
+        |row| {
+            let status = row.parsed(2, JobStatus::parse)?;
+            Ok((row.integer(0)?, Found { id: row.integer(1)?, status, allow_failure: row.integer(3)? != 0 }))
+        },
+    )?;
+    Ok(rows.into_iter().collect())
 }
 
 /// A job, and the id of a holder of its concurrency key.

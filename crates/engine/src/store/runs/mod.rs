@@ -1,7 +1,10 @@
 //! Reading runs.
 
+use std::collections::BTreeMap;
+
 use crate::status::{JobStatus, RunSource, RunStatus, StopReason, WaitsFor};
 use crate::store::registrations::versions::definition;
+use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::{Job, Runs};
 use crate::values::RunEnd;
 use windlass_db::error::{Error, Result};
@@ -28,9 +31,11 @@ mod counts;
 pub(in crate::store) mod definitions;
 pub(in crate::store) mod failures;
 pub(in crate::store) mod focus;
+mod focus_large;
 pub(in crate::store) mod histogram;
 pub(in crate::store) mod list;
 mod next_rows;
+mod of_many;
 pub(in crate::store) mod prepared;
 pub(in crate::store) mod retry;
 mod retry_items;
@@ -282,6 +287,21 @@ impl Runs<'_> {
             )?;
             Ok(counts)
         })
+    }
+
+    /// The runs that have slots of some concurrency keys of runs, the oldest first, at most a few of each.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn slot_holders_of(&self, keys: &[&str]) -> Result<BTreeMap<String, Vec<i64>>> {
+        let sql = "SELECT id FROM runs
+                   WHERE concurrency_key IS NOT NULL AND concurrency_key = $1 AND waits_for IS NULL
+                     AND status IN ('PENDING', 'RUNNING')
+                   ORDER BY concurrency_key, id LIMIT $2";
+        let asked: Vec<PlainQuery<'_>> =
+            keys.iter().map(|key| (sql, vec![(*key).into(), HOLDERS_MAX.into()])).collect();
+        let holders = self.store.read(|connection| rows_of_each(connection, &asked, |row| row.integer(0)))?;
+        Ok(keys.iter().map(|key| (*key).to_owned()).zip(holders).collect())
     }
 
     /// What a job's execution needs to know of its run.

@@ -33,6 +33,8 @@ pub struct Fired {
     pub missed: usize,
     /// Ids of runs that were asked to stop.
     pub stopped: Vec<i64>,
+    /// How long after its nominal time the first of the due occurrences was decided, in milliseconds.
+    pub late_ms: Option<i64>,
     /// Whether the schedule must be fired again at once.
     pub again: bool,
 }
@@ -136,9 +138,13 @@ impl ForScheduler<'_> {
                 Some((_, Err(_))) | None => Ok(CommitOutcome::NotKept),
             }
         });
-        self.store.write("fire a schedule", evidence, move |connection| {
+        let fired = self.store.write("fire a schedule", evidence, move |connection| {
             write(connection, &planned, &prepared_runs, now_ms)
-        })
+        })?;
+        if let Some(late_ms) = fired.late_ms {
+            self.store.measurements.late_schedules.observe_ms(late_ms);
+        }
+        Ok(fired)
     }
 }
 
@@ -171,6 +177,9 @@ fn write(
     write_occurrences(connection, planned, &decision, now_ms)?;
     fired.waiting = decision.wait.iter().map(|candidate| candidate.at_ms).collect();
     fired.skipped.extend(decision.skip.into_iter().map(|(candidate, why)| (candidate.at_ms, why)));
+    if planned.moves_cursor() {
+        fired.late_ms = schedule.next_at.filter(|next_at| *next_at <= now_ms).map(|next_at| now_ms - next_at);
+    }
     fired.again = has_ended
         || decision.has_more
         || has_unstartable

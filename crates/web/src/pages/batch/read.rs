@@ -15,9 +15,12 @@ pub fn runs(store: &Store, batch: &Batch) -> Result<BatchRuns> {
         Which::Ids(ids) => (existing(store, ids)?, ids.len() as i64 > RUNS_OF_BATCH),
         Which::Failed { since_ms, workflow, job, error } => {
             let groups = store.runs().failures_since(*since_ms)?.groups;
-            let group = groups
-                .into_iter()
-                .find(|group| group.workflow == *workflow && group.job == *job && group.error == *error);
+            let group = groups.into_iter().find(|group| {
+                !group.run_ids.is_empty()
+                    && group.workflow == *workflow
+                    && group.job == *job
+                    && group.error == *error
+            });
             (existing(store, &group.map_or_else(Vec::new, |group| group.run_ids))?, false)
         }
         Which::Matching(filter) => {

@@ -1,16 +1,18 @@
 //! Everything about one job of a run.
 
 use serde_json::Value as Json;
-use windlass_engine::JobStatus;
-use windlass_engine::store::{Artifact, Attempt, Job, OpenApproval};
+use windlass_engine::store::{Artifact, Attempt, Job, JobsOfRun, OpenApproval};
+use windlass_engine::{JobStatus, RunStatus};
 
 use super::log::{LogData, LogPanel};
-use super::{Panel, RunData, RunQuery};
+use super::{Panel, RunData, RunQuery, TableRow, table_row};
 use crate::pages::approvals::{Decision, LeadsTo, Sent};
 use crate::pages::frame::Reader;
 use crate::pages::look::{Failure, Look};
-use crate::pages::times::{Stamp, duration};
+use crate::pages::times::{Stamp, duration, grouped};
 
+/// So many items are shown at a time.
+pub const ITEMS_OF_WINDOW: i64 = 100;
 /// The longest JSON that is shown, in bytes.
 const JSON_BYTES_MAX: usize = 64 * 1024;
 
@@ -31,6 +33,12 @@ pub struct JobData {
     pub artifacts: Vec<Artifact>,
     /// The names of the jobs that it needs.
     pub needs: Vec<String>,
+    /// A window of its items, if that is shown.
+    pub items: Option<JobsOfRun>,
+    /// Whether it has items.
+    pub is_group: bool,
+    /// The run that it has started: its id, its workflow, and its state.
+    pub started_run: Option<(i64, String, RunStatus)>,
     /// The question, if it waits for a person.
     pub approval: Option<OpenApproval>,
 }
@@ -45,6 +53,7 @@ pub(super) struct JobCard {
     pub(super) facts: Vec<(&'static str, String)>,
     pub(super) hidden: Vec<(&'static str, String)>,
     pub(super) decision: Option<Decision>,
+    pub(super) started_run: Option<(i64, String, Look)>,
 }
 
 /// A link to a part of what is known.
@@ -61,6 +70,15 @@ pub(super) enum Shown {
     Data(Vec<(&'static str, String)>),
     Why(Vec<String>),
     Definition(String),
+    Items(ItemsWindow),
+}
+
+/// A window of the items of a job with `for_each`.
+pub(super) struct ItemsWindow {
+    pub(super) rows: Vec<TableRow>,
+    pub(super) text: String,
+    pub(super) previous: Option<String>,
+    pub(super) next: Option<String>,
 }
 
 /// An attempt.
@@ -84,17 +102,22 @@ impl JobCard {
             id: job.id,
             name: job.name.clone().unwrap_or_else(|| format!("job {}", job.id)),
             look: Look::of_job(job.status, Failure::of(job.allow_failure)),
-            panels: panels(job, &query, run.query.panel, href),
+            panels: panels(data, &query, run.query.panel, href),
             panel: match run.query.panel {
                 Panel::Log => Shown::Log(LogPanel::new(&data.log.clone().unwrap_or_default(), &reader.times)),
                 Panel::Attempts => Shown::Attempts(attempts(data, &query, reader, href)),
                 Panel::Data => Shown::Data(values(data, run)),
                 Panel::Why => Shown::Why(data.reasons.clone()),
+                Panel::Items => Shown::Items(items(data, run, reader, href)),
                 Panel::Definition => Shown::Definition(
                     data.definition.clone().unwrap_or_else(|| "The definition has no such job.".to_owned()),
                 ),
             },
             facts: facts(data),
+            started_run: data
+                .started_run
+                .as_ref()
+                .map(|(id, workflow, status)| (*id, workflow.clone(), Look::of_run(*status))),
             hidden: vec![("view", query.view.name().to_owned()), ("job", job.id.to_string())],
             decision: data
                 .approval
@@ -104,13 +127,45 @@ impl JobCard {
     }
 }
 
-fn panels(job: &Job, query: &RunQuery, current: Panel, href: impl Fn(&RunQuery) -> String) -> Vec<PanelLink> {
+/// The items that failed first, then those that run.
+fn items(data: &JobData, run: &RunData, reader: &Reader, href: impl Fn(&RunQuery) -> String) -> ItemsWindow {
+    let Some(found) = &data.items else {
+        return ItemsWindow { rows: vec![], text: "It has no items.".to_owned(), previous: None, next: None };
+    };
+    let from = run.query.items;
+    let shown = found.rows.len() as i64;
+    let at = |items: i64| href(&RunQuery { panel: Panel::Items, items, ..run.query.of_job(data.job.id) });
+    ItemsWindow {
+        rows: found.rows.iter().map(|job| table_row(job, None, &reader.times)).collect(),
+        text: match shown {
+            0 => format!("None of {} items", grouped(found.matching)),
+            _ => {
+                let [first, last] = [from + 1, from + shown].map(grouped);
+                format!("{first} to {last} of {} items, those that failed first", grouped(found.matching))
+            }
+        },
+        previous: (from > 0).then(|| at((from - ITEMS_OF_WINDOW).max(0))),
+        next: (from + shown < found.matching).then(|| at(from + shown)),
+    }
+}
+
+fn panels(
+    data: &JobData,
+    query: &RunQuery,
+    current: Panel,
+    href: impl Fn(&RunQuery) -> String,
+) -> Vec<PanelLink> {
+    let job = &data.job;
     let attempts = match job.attempt {
         0 => "Attempts".to_owned(),
         count => format!("Attempts {count}"),
     };
+    let first = match data.is_group {
+        true => (Panel::Items, "Items".to_owned()),
+        false => (Panel::Log, "Log".to_owned()),
+    };
     [
-        (Panel::Log, "Log".to_owned()),
+        first,
         (Panel::Attempts, attempts),
         (Panel::Data, "In and out".to_owned()),
         (Panel::Why, "Why".to_owned()),

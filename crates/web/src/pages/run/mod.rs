@@ -8,6 +8,7 @@ mod log;
 mod query;
 pub mod read;
 mod timeline;
+mod tree;
 
 use std::collections::BTreeMap;
 
@@ -16,18 +17,22 @@ use windlass_engine::store::{Attempt, FocusedJob, JobCounts, JobOfRun, Run, firs
 use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason};
 
 pub use first_error::first_error;
-pub use job::JobData;
+pub use job::{ITEMS_OF_WINDOW, JobData};
 pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData, line_html};
+
 pub use query::{JobState, Panel, RunQuery, View};
+pub use timeline::{LifePart, life_of};
 
 use super::fields::FieldSort;
 use super::frame::{Frame, Reader, Section};
 use super::look::Look;
-use super::runs::{look_of, params_in_a_line, took_ms};
+use super::runs::{look_of, params_in_a_line, slot_in_words, took_ms};
 use super::times::{Stamp, Times, duration, grouped};
 use graph::Graph;
 use job::{JobCard, Shown};
 use timeline::Timeline;
+use tree::Tree;
+pub use tree::{TREE_RUNS_MAX, TreeRun};
 
 /// A run with more jobs than this is shown by windows of so many.
 pub const JOBS_OF_WINDOW: i64 = 200;
@@ -41,8 +46,16 @@ pub struct RunData {
     pub run: Run,
     /// The version of the registered workflow with its definition.
     pub version: Option<i64>,
+    /// How many definitions it has had.
+    pub definitions: usize,
+    /// The job that started it: its run, its id, and its name.
+    pub parent: Option<Parent>,
+    /// The run at the top of all calls, and the runs below it.
+    pub tree: Vec<TreeRun>,
     /// The name of the schedule that started it.
     pub schedule: Option<String>,
+    /// The runs that hold the slots for which it waits.
+    pub slot_holders: Vec<i64>,
     /// How long runs of the workflow usually take.
     pub usual_ms: Option<i64>,
     /// How many jobs are in each state.
@@ -61,6 +74,17 @@ pub struct RunData {
     pub failure: Option<FailureData>,
     /// The job below the picture.
     pub job: Option<JobData>,
+}
+
+/// The job that started a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parent {
+    /// Its run.
+    pub run_id: Option<i64>,
+    /// Its id.
+    pub job_id: i64,
+    /// Its name.
+    pub name: String,
 }
 
 /// The error of a run, and how it was in other runs.
@@ -146,8 +170,10 @@ struct RunPage<'d> {
     total: String,
     params: String,
     version: Option<i64>,
+    replaced: Option<String>,
+    tree: Option<Tree>,
     failure: Option<FailureBox>,
-    stop: Option<&'static str>,
+    stop: Option<String>,
     views: Vec<Choice>,
     picture: Picture,
     windows: Option<Windows>,
@@ -192,12 +218,10 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
         total: grouped(data.counts.total()),
         params: params_in_a_line(&run.params),
         version: data.version,
+        replaced: (data.definitions > 1).then(|| format!("definition {}", data.definitions)),
+        tree: Tree::new(&data.tree, run.id, reader),
         failure: data.failure.as_ref().map(|failure| failure_box(failure, data, reader)),
-        stop: run.stop_reason.filter(|_| data.failure.is_none()).map(|reason| match reason {
-            StopReason::Cancelled => "It was cancelled before its jobs had finished.",
-            StopReason::TimedOut => "It reached its timeout before its jobs had finished.",
-            StopReason::Skipped => "It was skipped, because its concurrency key had no free slot.",
-        }),
+        stop: note(data),
         views: views(data, reader),
         picture: match data.query.view {
             View::Timeline => {
@@ -221,11 +245,24 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
     .render()
 }
 
+/// Why the run does not go on, or why it ended before its jobs.
+fn note(data: &RunData) -> Option<String> {
+    let run = &data.run;
+    if let Some((key, limit)) = run.concurrency.as_ref().filter(|_| run.waits_for.is_some()) {
+        return Some(format!("It {}.", slot_in_words(key, *limit, &data.slot_holders)));
+    }
+    run.stop_reason.filter(|_| data.failure.is_none()).map(|reason| match reason {
+        StopReason::Cancelled => "It was cancelled before its jobs had finished.".to_owned(),
+        StopReason::TimedOut => "It reached its timeout before its jobs had finished.".to_owned(),
+        StopReason::Skipped => "It was skipped, because its concurrency key had no free slot.".to_owned(),
+    })
+}
+
 fn started_by(run: &Run, schedule: Option<&str>) -> String {
     let name = schedule.unwrap_or_default();
     let person = run.started_by.as_deref().unwrap_or("hand");
     match run.source {
-        None if run.parent_job_id.is_some() => "by a job of another run".to_owned(),
+        None if run.parent_job_id.is_some() => "by job".to_owned(),
         None => match &run.run_key {
             Some(key) => format!("by {person}, key {key}"),
             None => format!("by {person}"),

@@ -28,6 +28,8 @@ pub enum Panel {
     Why,
     /// Its part of the definition.
     Definition,
+    /// Its items, if it has `for_each`.
+    Items,
 }
 
 /// Which jobs of a large run are shown.
@@ -48,12 +50,13 @@ pub enum JobState {
 
 const VIEWS: [(View, &str); 3] =
     [(View::Timeline, "timeline"), (View::Graph, "graph"), (View::Table, "table")];
-const PANELS: [(Panel, &str); 5] = [
+const PANELS: [(Panel, &str); 6] = [
     (Panel::Log, "log"),
     (Panel::Attempts, "attempts"),
     (Panel::Data, "data"),
     (Panel::Why, "why"),
     (Panel::Definition, "definition"),
+    (Panel::Items, "items"),
 ];
 const STATES: [(JobState, &str); 5] = [
     (JobState::Any, "any"),
@@ -108,6 +111,8 @@ pub struct RunQuery {
     pub name: Option<String>,
     /// How many jobs are left out before the window.
     pub offset: i64,
+    /// How many items are left out before the window of a job with `for_each`.
+    pub items: i64,
 }
 
 impl RunQuery {
@@ -136,11 +141,12 @@ impl RunQuery {
             "attempt" => self.attempt = Some(number()?),
             "line" => self.line = Some(number()?),
             "offset" => self.offset = number()?,
+            "items" => self.items = number()?,
             "find" => self.find = Some(value),
             "name" => self.name = Some(value),
             _ => {
                 return Err(format!(
-                    "`{name}` is unknown here. A run takes view, job, panel, attempt, line, find, state, name and offset."
+                    "`{name}` is unknown here. A run takes view, job, panel, attempt, line, find, state, name, offset and items."
                 ));
             }
         }
@@ -159,6 +165,7 @@ impl RunQuery {
             ("offset", number((self.offset > 0).then_some(self.offset))),
             ("job", number(self.job)),
             ("panel", (self.panel != default.panel).then(|| self.panel.name().to_owned())),
+            ("items", number((self.items > 0).then_some(self.items))),
             ("attempt", number(self.attempt)),
             ("line", number(self.line)),
             ("find", self.find.clone()),
@@ -193,6 +200,7 @@ mod tests {
         for query in [
             "",
             "?view=graph&job=7&panel=why",
+            "?job=7&panel=items&items=100",
             "?state=failed&name=load%5B&offset=200&job=1&attempt=2&line=9&find=a%20b",
         ] {
             assert_eq!(RunQuery::parse(query.trim_start_matches('?')).unwrap().to_query(), query);

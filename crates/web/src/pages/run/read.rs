@@ -1,13 +1,14 @@
 //! Reads what the page of a run shows.
 
+use windlass_engine::decide::for_each::GROUP_KIND;
 use windlass_engine::store::{
-    FocusedJob, Job, JobOrder, JobWindow, LogLine, LogPosition, LogStream, Reason, Run,
+    FocusedJob, Job, JobOrder, JobPart, JobWindow, JobsOfRun, LogLine, LogPosition, LogStream, Reason, Run,
 };
 use windlass_engine::{JobStatus, Result, RunStatus, Store, WaitsFor};
 
 use super::{
-    FailureData, JOBS_OF_WINDOW, JobData, JobState, LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData, Panel,
-    RunData, RunQuery, View, first_error,
+    FailureData, ITEMS_OF_WINDOW, JOBS_OF_WINDOW, JobData, JobState, LINES_BEFORE_ERROR, LINES_OF_WINDOW,
+    LogData, Panel, Parent, RunData, RunQuery, TREE_RUNS_MAX, TreeRun, View, first_error,
 };
 
 /// The first error is looked for in so many lines from the beginning, and a text too.
@@ -30,9 +31,13 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
     let counts = store.runs().job_counts(run_id)?;
     let focused = store.runs().focused_jobs(&[run_id])?.remove(&run_id);
     let is_large = counts.total() > JOBS_OF_WINDOW;
+    // Items have windows of their own in the job that they belong to.
+    let is_filtered = query.state != JobState::Any || query.name.is_some();
+    let part = if is_large && !is_filtered { JobPart::WithoutItems } else { JobPart::All };
     let window = JobWindow {
         statuses: statuses(query.state),
         name: query.name.clone(),
+        part,
         order: if is_large { JobOrder::Attention } else { JobOrder::Definition },
         offset: query.offset,
         limit: JOBS_OF_WINDOW,
@@ -41,6 +46,7 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
         View::Graph => JobWindow {
             statuses: vec![],
             name: None,
+            part: JobPart::All,
             order: JobOrder::Definition,
             offset: 0,
             limit: JOBS_OF_GRAPH,
@@ -49,10 +55,23 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
     };
     let found = store.jobs().window(run_id, &window)?;
     let ids: Vec<i64> = found.rows.iter().map(|job| job.id).collect();
+    let mut query = query;
     let job_id = query.job.or(focused.as_ref().map(|job| job.id)).or(ids.first().copied());
+    let definitions = store.runs().definitions(run_id)?;
+    let shown = match job_id {
+        Some(id) => job(store, &run, id, &mut query, sentence)?,
+        None => None,
+    };
     Ok(RunData {
-        version: store.runs().definitions(run_id)?.last().and_then(|definition| definition.version),
+        version: definitions.last().and_then(|definition| definition.version),
+        definitions: definitions.len(),
+        parent: parent(store, &run)?,
+        tree: tree(store, &run)?,
         schedule: run.schedule_id.map(|id| store.schedules().get(id)).transpose()?.map(|found| found.name),
+        slot_holders: match run.concurrency.as_ref().filter(|_| run.waits_for.is_some()) {
+            Some((key, _limit)) => store.runs().slot_holders(key)?,
+            None => Vec::new(),
+        },
         usual_ms: store.runs().usual_durations(&[&run.workflow])?.remove(&run.workflow),
         attempts: store.jobs().attempts_of_each(&ids)?,
         edges: match query.view {
@@ -63,10 +82,7 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
             Some(job) if job.status == JobStatus::Failed => Some(failure(store, &run, job)?),
             Some(_) | None => None,
         },
-        job: match job_id {
-            Some(id) => job(store, &run, id, &query, sentence)?,
-            None => None,
-        },
+        job: shown,
         jobs: found.rows,
         matching: found.matching,
         query,
@@ -74,6 +90,29 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
         counts,
         focused,
     })
+}
+
+/// The job that started a run.
+fn parent(store: &Store, run: &Run) -> Result<Option<Parent>> {
+    let Some(job_id) = run.parent_job_id else { return Ok(None) };
+    let job = store.jobs().get(job_id)?;
+    Ok(Some(Parent { run_id: job.run_id, job_id, name: job.name.unwrap_or_default() }))
+}
+
+/// The run at the top of all calls, and those below it.
+fn tree(store: &Store, run: &Run) -> Result<Vec<TreeRun>> {
+    let top_id = run.root_run_id.unwrap_or(run.id);
+    let below = store.runs().below(top_id, 0, TREE_RUNS_MAX)?;
+    let top = if top_id == run.id { Some(run.clone()) } else { store.runs().find(top_id)? };
+    let top =
+        top.map(|top| TreeRun { id: top.id, workflow: top.workflow, status: top.status, started_by: None });
+    let below = below.into_iter().map(|child| TreeRun {
+        id: child.run_id,
+        workflow: child.workflow,
+        status: child.status,
+        started_by: child.parent_run_id.map(|id| (id, child.parent_name.unwrap_or_default())),
+    });
+    Ok(top.into_iter().chain(below).collect())
 }
 
 fn statuses(state: JobState) -> Vec<JobStatus> {
@@ -142,15 +181,20 @@ fn job(
     store: &Store,
     run: &Run,
     job_id: i64,
-    query: &RunQuery,
+    query: &mut RunQuery,
     sentence: Sentence<'_>,
 ) -> Result<Option<JobData>> {
+    let is_group = |job: &Job| job.kind == GROUP_KIND;
     let job = match store.jobs().get(job_id) {
         Ok(job) if job.run_id == Some(run.id) => job,
         // An old address of a job that is gone, or of another run.
         Ok(_) | Err(windlass_engine::Error::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
+    if query.panel == Panel::Log && is_group(&job) {
+        // It has no output of its own.
+        query.panel = Panel::Items;
+    }
     let (mut reasons, mut definition) = (Vec::new(), None);
     let (mut artifacts, mut needs) = (Vec::new(), Vec::new());
     match query.panel {
@@ -168,8 +212,13 @@ fn job(
                 .collect();
             needs = store.jobs().parents(job_id)?.into_iter().filter_map(|parent| parent.name).collect();
         }
-        Panel::Log | Panel::Attempts => {}
+        Panel::Log | Panel::Attempts | Panel::Items => {}
     }
+    let items = match (query.panel, is_group(&job)) {
+        (Panel::Items, true) => Some(items(store, run.id, job_id, query.items)?),
+        (Panel::Items, false)
+        | (Panel::Log | Panel::Attempts | Panel::Data | Panel::Why | Panel::Definition, _) => None,
+    };
     Ok(Some(JobData {
         attempts: store.jobs().attempts(job_id)?,
         approval: match job.waits_for {
@@ -179,8 +228,11 @@ fn job(
         },
         log: match query.panel {
             Panel::Log => Some(log(store, run, &job, query)?),
-            Panel::Attempts | Panel::Data | Panel::Why | Panel::Definition => None,
+            Panel::Attempts | Panel::Data | Panel::Why | Panel::Definition | Panel::Items => None,
         },
+        started_run: store.runs().started_by(job_id, job.attempt)?,
+        is_group: is_group(&job),
+        items,
         reasons,
         definition,
         artifacts,
@@ -189,13 +241,25 @@ fn job(
     }))
 }
 
-/// The part of the pinned definition that a job has, as JSON.
+/// The part of the pinned definition that a job has, as text.
 fn definition_of(store: &Store, run: &Run, job: &Job) -> Result<Option<String>> {
     let workflow = store.runs().workflow(run.id)?;
     let name = job.name.as_deref().unwrap_or_default();
     let name = name.split_once('[').map_or(name, |(group, _)| group);
-    let found = workflow.jobs.iter().find(|known| known.name == name);
-    Ok(found.and_then(|job| serde_json::to_string_pretty(job).ok()))
+    Ok(crate::pages::definition::text::job(&workflow, name))
+}
+
+/// A window of the items of a job with `for_each`.
+fn items(store: &Store, run_id: i64, group_id: i64, offset: i64) -> Result<JobsOfRun> {
+    let window = JobWindow {
+        statuses: vec![],
+        name: None,
+        part: JobPart::ItemsOf(group_id),
+        order: JobOrder::Attention,
+        offset,
+        limit: ITEMS_OF_WINDOW,
+    };
+    store.jobs().window(run_id, &window)
 }
 
 fn log(store: &Store, run: &Run, job: &Job, query: &RunQuery) -> Result<LogData> {

@@ -64,6 +64,33 @@ pub(super) struct BarText {
     pub(super) text: String,
 }
 
+/// What a job did from one instant to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LifePart {
+    /// `successful`, `failed`, `failed_allowed`, `cancelled` and `running` for attempts; `ready` for the time before a worker
+    /// took it, and `backoff` for the time until the next attempt.
+    pub sort: &'static str,
+    /// Its beginning.
+    pub from_ms: i64,
+    /// Its end; `None` if it goes on.
+    pub until_ms: Option<i64>,
+}
+
+/// What a job did, in the order of time.
+#[must_use]
+pub fn life_of(job: &JobOfRun, attempts: &[Attempt]) -> Vec<LifePart> {
+    // What goes on ends at no instant that a clock shows.
+    let now_ms = i64::MAX;
+    life(job, attempts, now_ms)
+        .into_iter()
+        .map(|span| LifePart {
+            sort: span.sort.name(),
+            from_ms: span.from_ms,
+            until_ms: (span.until_ms != now_ms).then_some(span.until_ms),
+        })
+        .collect()
+}
+
 /// A part of the life of a job.
 #[derive(Debug, Clone, PartialEq)]
 struct Span {
@@ -97,6 +124,18 @@ impl SpanSort {
             SpanSort::Running => "r",
             SpanSort::Ready => "q",
             SpanSort::Backoff => "w",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            SpanSort::Successful => "successful",
+            SpanSort::Failed => "failed",
+            SpanSort::FailedAllowed => "failed_allowed",
+            SpanSort::Cancelled => "cancelled",
+            SpanSort::Running => "running",
+            SpanSort::Ready => "ready",
+            SpanSort::Backoff => "backoff",
         }
     }
 
@@ -216,7 +255,7 @@ fn life(job: &JobOfRun, attempts: &[Attempt], now_ms: i64) -> Vec<Span> {
     };
     if let Some((sort, from_ms, until_ms)) = last {
         push_wait(&mut life, job, ready_at, from_ms);
-        let title = format!("attempt {}, {}", job.attempt, duration(until_ms - from_ms));
+        let title = format!("attempt {}, {}", job.attempt, duration(until_ms.saturating_sub(from_ms)));
         life.push(Span { sort, from_ms, until_ms, title });
     } else {
         push_present_wait(&mut life, job, ready_at, now_ms);
@@ -258,7 +297,7 @@ fn push_present_wait(life: &mut Vec<Span>, job: &JobOfRun, ready_at: i64, now_ms
         | JobStatus::Cancelled => return,
     };
     if from_ms < now_ms {
-        let title = format!("waits for {}", duration(now_ms - from_ms));
+        let title = format!("waits for {}", duration(now_ms.saturating_sub(from_ms)));
         life.push(Span { sort, from_ms, until_ms: now_ms, title });
     }
 }

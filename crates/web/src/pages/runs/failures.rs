@@ -1,6 +1,6 @@
 //! What failed since the last visit, by cause.
 
-use windlass_engine::store::Failures;
+use windlass_engine::store::{FailureGroup, Failures};
 
 use super::Visited;
 use crate::pages::frame::Reader;
@@ -20,73 +20,97 @@ pub(super) struct FailuresCard {
 
 /// Runs that failed in the same way.
 pub(super) struct Cause {
-    pub(super) runs: usize,
+    pub(super) count: usize,
+    /// What is counted.
+    pub(super) noun: &'static str,
     pub(super) workflow: String,
     pub(super) job: String,
     pub(super) error: String,
     pub(super) when: String,
-    /// The run that failed last.
-    pub(super) href: String,
-    /// The preview of a retry of all of them.
-    pub(super) retry_href: String,
+    /// The run that failed last; none for jobs without a run, which have no page.
+    pub(super) href: Option<String>,
+    pub(super) retry: Retry,
+}
+
+/// How all of a cause are retried.
+pub(super) enum Retry {
+    /// By the preview of this address.
+    Runs(String),
+    /// By a form with these fields: since when, the kind, and the error.
+    Jobs { since_ms: i64, kind: String, error: String },
 }
 
 impl FailuresCard {
     pub(super) fn new(failures: &Failures, visited: Visited, reader: &Reader) -> FailuresCard {
         let since = reader.times.day_and_minute(failures.since_ms);
         let is_marked = visited == Visited::Marked;
-        let runs = failures.runs();
+        let (runs, jobs) = (failures.runs(), failures.jobs());
         let hidden = failures.groups.len().saturating_sub(CAUSES_SHOWN);
         FailuresCard {
-            title: match (is_marked, runs) {
+            title: match (is_marked, runs + jobs) {
                 (true, 0) => format!("Nothing failed since {since}"),
                 (false, 0) => "Nothing failed in the last 24 hours".to_owned(),
                 (true, _) => format!("Failed since {since}"),
                 (false, _) => "Failed in the last 24 hours".to_owned(),
             },
-            summary: match runs {
-                0 => String::new(),
-                _ => format!("{}, {}", count(runs, "run"), count(failures.groups.len(), "cause")),
+            summary: match (runs, jobs) {
+                (0, 0) => String::new(),
+                (_, 0) => format!("{}, {}", count(runs, "run"), count(failures.groups.len(), "cause")),
+                (0, _) => format!("{}, {}", count(jobs, "job"), count(failures.groups.len(), "cause")),
+                (_, _) => format!(
+                    "{}, {}, {}",
+                    count(runs, "run"),
+                    count(jobs, "job without a run"),
+                    count(failures.groups.len(), "cause")
+                ),
             },
             causes: failures
                 .groups
                 .iter()
                 .take(CAUSES_SHOWN)
-                .map(|group| {
-                    let last = reader.times.minute(group.last_at);
-                    let from = failures.since_ms.to_string();
-                    let batch = [
-                        ("action", "retry"),
-                        ("failed_since", from.as_str()),
-                        ("workflow", &group.workflow),
-                        ("job", &group.job),
-                        ("error", &group.error),
-                    ];
-                    Cause {
-                        runs: group.run_ids.len(),
-                        workflow: group.workflow.clone(),
-                        job: group.job.clone(),
-                        error: match group.error.is_empty() {
-                            true => "no error was reported".to_owned(),
-                            false => group.error.clone(),
-                        },
-                        when: if group.run_ids.len() == 1 {
-                            format!("at {last}")
-                        } else {
-                            format!("last {last}")
-                        },
-                        href: format!(
-                            "{}/runs/{}",
-                            reader.base,
-                            group.run_ids.first().copied().unwrap_or_default()
-                        ),
-                        retry_href: format!("{}/runs/batch{}", reader.base, url::query(batch)),
-                    }
-                })
+                .map(|group| cause(group, failures.since_ms, reader))
                 .collect(),
             more: (hidden > 0).then(|| format!("and {}", count(hidden, "more cause"))),
             is_marked,
         }
+    }
+}
+
+fn cause(group: &FailureGroup, since_ms: i64, reader: &Reader) -> Cause {
+    let last = reader.times.minute(group.last_at);
+    let from = since_ms.to_string();
+    let batch = [
+        ("action", "retry"),
+        ("failed_since", from.as_str()),
+        ("workflow", &group.workflow),
+        ("job", &group.job),
+        ("error", &group.error),
+    ];
+    let is_of_runs = group.job_ids.is_empty();
+    let count = group.run_ids.len() + group.job_ids.len();
+    Cause {
+        count,
+        noun: match (is_of_runs, count) {
+            (true, 1) => "run",
+            (true, _) => "runs",
+            (false, 1) => "job",
+            (false, _) => "jobs",
+        },
+        workflow: match is_of_runs {
+            true => group.workflow.clone(),
+            false => "without a run".to_owned(),
+        },
+        job: group.job.clone(),
+        error: match group.error.is_empty() {
+            true => "no error was reported".to_owned(),
+            false => group.error.clone(),
+        },
+        when: if count == 1 { format!("at {last}") } else { format!("last {last}") },
+        href: group.run_ids.first().map(|id| format!("{}/runs/{id}", reader.base)),
+        retry: match is_of_runs {
+            true => Retry::Runs(format!("{}/runs/batch{}", reader.base, url::query(batch))),
+            false => Retry::Jobs { since_ms, kind: group.job.clone(), error: group.error.clone() },
+        },
     }
 }
 

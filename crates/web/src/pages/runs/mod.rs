@@ -13,11 +13,11 @@ use windlass_engine::RunStatus;
 use windlass_engine::store::{Count, Failures, FocusedJob, HistogramPart, JobCounts, Page, Run};
 
 pub use filter::{Filter, Since, Tab, Trigger};
-pub(super) use row::{look_of, params_in_a_line, took_ms, value_as_text};
+pub(super) use row::{look_of, params_in_a_line, slot_in_words, took_ms, value_as_text};
 
 use super::frame::{Frame, Reader, Section};
 use super::look::{CANCELLED, FAILED, Look, RUNNING, SUCCESSFUL, WAITING};
-use failures::FailuresCard;
+use failures::{FailuresCard, Retry};
 use histogram::HistogramCard;
 use row::RunRow;
 
@@ -35,6 +35,8 @@ pub struct RunsData {
     pub focused: BTreeMap<i64, FocusedJob>,
     /// How many jobs are in each state, by run, of runs that are not too large.
     pub counts_of_jobs: BTreeMap<i64, JobCounts>,
+    /// The runs that hold slots of keys for which runs of the page wait, by key.
+    pub slot_holders: BTreeMap<String, Vec<i64>>,
     /// How long runs usually take, by workflow.
     pub usual_ms: BTreeMap<String, i64>,
     /// The names of schedules, by id.

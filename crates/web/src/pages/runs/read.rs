@@ -41,6 +41,7 @@ pub fn read(store: &Store, filter: Filter, visit: LastVisit, times: &Times) -> R
     let paused = store.queues().paused()?;
     Ok(RunsData {
         focused: store.runs().focused_jobs(&interesting)?,
+        slot_holders: store.runs().slot_holders_of(&keys_waited_for(&runs.rows))?,
         counts_of_jobs: store.runs().job_counts_of_small(&interesting)?,
         usual_ms: store.runs().usual_durations(&workflows)?,
         schedules: schedules(store, &runs)?,
@@ -56,6 +57,16 @@ pub fn read(store: &Store, filter: Filter, visit: LastVisit, times: &Times) -> R
         runs,
         filter,
     })
+}
+
+/// The keys for a slot of which runs wait.
+fn keys_waited_for(runs: &[Run]) -> Vec<&str> {
+    let waiting = runs.iter().filter(|run| run.waits_for.is_some());
+    let mut keys: Vec<&str> =
+        waiting.filter_map(|run| run.concurrency.as_ref()).map(|(key, _limit)| key.as_str()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
 }
 
 /// The names of the schedules that started the runs.

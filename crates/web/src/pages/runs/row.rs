@@ -57,7 +57,7 @@ impl RunRow {
             look: look_of(run, focused),
             workflow: run.workflow.clone(),
             params: params_in_a_line(&run.params),
-            why: focused.and_then(|job| why(run, job, reader)),
+            why: waits_for_slot(run, data).or_else(|| focused.and_then(|job| why(run, job, reader))),
             jobs: match run.total_jobs {
                 1 => "1 job".to_owned(),
                 count => format!("{count} jobs"),
@@ -87,6 +87,23 @@ pub(in crate::pages) fn look_of(run: &Run, focused: Option<&FocusedJob>) -> Look
             Some(JobStatus::Waiting | JobStatus::Pending | JobStatus::Scheduled | JobStatus::Blocked),
         ) => WAITING,
         (status, _) => Look::of_run(status),
+    }
+}
+
+/// What a run waits for that may not begin yet, because others of its limit are active.
+fn waits_for_slot(run: &Run, data: &RunsData) -> Option<Why> {
+    let (key, limit) = run.concurrency.as_ref().filter(|_| run.waits_for.is_some())?;
+    let holders = data.slot_holders.get(key).map_or(&[][..], Vec::as_slice);
+    Some(Why { job: String::new(), text: slot_in_words(key, *limit, holders), is_error: false })
+}
+
+/// What a run waits for: `waits for one of 2 slots of key day, held by #3, #4`.
+pub(in crate::pages) fn slot_in_words(key: &str, limit: i64, holders: &[i64]) -> String {
+    let slots = if limit == 1 { "the slot".to_owned() } else { format!("one of {limit} slots") };
+    let names: Vec<String> = holders.iter().map(|id| format!("#{id}")).collect();
+    match names.is_empty() {
+        true => format!("waits for {slots} of key {key}"),
+        false => format!("waits for {slots} of key {key}, held by {}", names.join(", ")),
     }
 }
 

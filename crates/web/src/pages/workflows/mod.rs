@@ -1,6 +1,7 @@
 //! The pages about workflows: all of them, and one.
 
 pub mod read;
+mod schedules;
 
 use askama::Template;
 use windlass_engine::RunStatus;
@@ -10,6 +11,7 @@ use super::frame::{Frame, Reader, Section};
 use super::look::{Failure, Look};
 use super::times::{Stamp, Times, duration};
 use super::url;
+use schedules::ScheduleRow;
 
 /// The newest runs of a workflow that a strip shows.
 pub const RUNS_OF_STRIP: i64 = 30;
@@ -50,8 +52,6 @@ pub struct WorkflowData {
     pub schedules: Vec<(Schedule, Vec<Occurrence>)>,
     /// Its versions, the newest first.
     pub versions: Vec<RegisteredVersion>,
-    /// The active definition as JSON.
-    pub definition: Option<String>,
 }
 
 /// A bar of a strip: a run.
@@ -178,16 +178,9 @@ struct GridCell {
     look: Look,
 }
 
-struct ScheduleRow {
-    name: String,
-    rule: String,
-    state: &'static str,
-    next: Option<Stamp>,
-    skipped: Vec<(Stamp, String)>,
-}
-
 struct VersionRow {
     version: i64,
+    href: String,
     applied: Stamp,
     file: String,
     is_active: bool,
@@ -209,7 +202,6 @@ struct WorkflowPage {
     grid: Vec<GridRow>,
     schedules: Vec<ScheduleRow>,
     versions: Vec<VersionRow>,
-    definition: String,
 }
 
 /// The page of a workflow.
@@ -232,53 +224,28 @@ pub fn page(data: &WorkflowData, reader: &Reader) -> askama::Result<String> {
         schedules: data
             .schedules
             .iter()
-            .map(|(schedule, skipped)| schedule_row(schedule, skipped, times))
+            .map(|(schedule, skipped)| ScheduleRow::new(schedule, skipped, reader))
             .collect(),
         versions: data
             .versions
             .iter()
             .map(|version| VersionRow {
                 version: version.version,
+                href: format!(
+                    "{}/workflows/{}/versions/{}",
+                    reader.base,
+                    url::encode(&data.name),
+                    version.version
+                ),
                 applied: times.stamp(version.applied_at),
                 file: version.file.clone().unwrap_or_default(),
                 is_active: active == Some(version.version),
             })
             .collect(),
-        definition: data.definition.clone().unwrap_or_default(),
         name: data.name.clone(),
         frame: Frame::new(reader, Section::Workflows, &data.name),
     }
     .render()
-}
-
-fn schedule_row(schedule: &Schedule, skipped: &[Occurrence], times: &Times) -> ScheduleRow {
-    ScheduleRow {
-        name: schedule.name.clone(),
-        rule: serde_json::to_value(&schedule.definition)
-            .map_or_else(|_| String::new(), |rule| rule_text(&rule)),
-        state: match (schedule.paused_at.is_some(), schedule.is_active()) {
-            (true, _) => "paused",
-            (false, true) => "active",
-            (false, false) => "inactive",
-        },
-        next: schedule.next_at.filter(|_| schedule.is_active()).map(|at| times.stamp(at)),
-        skipped: skipped
-            .iter()
-            .map(|occurrence| {
-                (times.stamp(occurrence.scheduled_for), occurrence.reason.clone().unwrap_or_default())
-            })
-            .collect(),
-    }
-}
-
-/// The rule of a schedule in a line: `cron = 0 2 * * *, timezone = Europe/Berlin`.
-fn rule_text(rule: &serde_json::Value) -> String {
-    let Some(rule) = rule.as_object() else { return rule.to_string() };
-    let texts = rule
-        .iter()
-        .filter(|(_, value)| !value.is_null() && !value.is_object())
-        .map(|(name, value)| format!("{name} = {}", super::runs::value_as_text(value)));
-    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// The jobs by runs: a row for each job of the newest run, and a cell for each run, the oldest first.

@@ -1,6 +1,6 @@
 //! Reads what the pages about workflows show.
 
-use windlass_engine::store::{JobOrder, JobWindow, OccurrenceStatus, RunFilter, Schedule};
+use windlass_engine::store::{JobOrder, JobPart, JobWindow, OccurrenceStatus, RunFilter, Schedule};
 use windlass_engine::{Error, Result, Store};
 
 use super::{RUNS_OF_GRID, RUNS_OF_STRIP, WorkflowData, WorkflowSummary};
@@ -51,6 +51,7 @@ pub fn one(store: &Store, name: &str) -> Result<WorkflowData> {
         let window = JobWindow {
             statuses: vec![],
             name: None,
+            part: JobPart::WithoutItems,
             order: JobOrder::Definition,
             offset: 0,
             limit: JOBS_READ,
@@ -62,7 +63,6 @@ pub fn one(store: &Store, name: &str) -> Result<WorkflowData> {
         let skipped = store.schedules().occurrences(schedule.id, OccurrenceStatus::Skipped, SKIPPED_SHOWN)?;
         schedules.push((schedule, skipped));
     }
-    let definition = found.as_ref().and_then(|(_, workflow)| serde_json::to_string_pretty(workflow).ok());
     Ok(WorkflowData {
         name: name.to_owned(),
         description: found.as_ref().and_then(|(_, workflow)| workflow.description.clone()),
@@ -72,6 +72,5 @@ pub fn one(store: &Store, name: &str) -> Result<WorkflowData> {
         jobs,
         runs,
         schedules,
-        definition,
     })
 }

@@ -1,0 +1,145 @@
+//! Calls, items, definitions and schedules on the pages, with rows of a real store.
+
+use windlass_engine::store::{NewRegistration, NewRun, Role};
+
+use super::pages::{form, page};
+use super::site::{Site, workflow};
+
+fn start(site: &Site, name: &str, text: &str) -> i64 {
+    let workflow = workflow(name, text);
+    let new = NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None };
+    site.store.runs().submit(new).unwrap().run_id
+}
+
+fn apply(site: &Site, text: &str) {
+    let new = NewRegistration { workflow: workflow("daily", text), file: None, dir: None };
+    site.store.registrations().apply(new).unwrap();
+}
+
+fn decide(site: &Site) {
+    while site.store.for_scheduler().decide_waiting().unwrap() > 0 {}
+}
+
+const JOBS: &str = "[workflows.child.jobs.work]\nrun = 'true'\n[jobs.each]\nworkflow = \"child\"\n\
+                    [jobs.after]\nneeds = ['each']\nrun = 'true'\n";
+
+#[test]
+fn a_run_shows_the_runs_that_its_jobs_called_and_these_show_who_called_them() {
+    let site = Site::new();
+    let parent = start(&site, "parent", JOBS);
+    decide(&site);
+    let child = site.store.runs().below(parent, 0, 9).unwrap()[0].run_id;
+    let cookie = site.session(Role::View);
+    let (above, below) =
+        (page(&site, &cookie, &format!("/runs/{parent}")), page(&site, &cookie, &format!("/runs/{child}")));
+    for body in [&above, &below] {
+        assert!(body.contains("id=\"tree-title\"") && body.contains(&format!("href=\"/runs/{child}\"")));
+        assert!(body.contains("by each") && body.contains("class=\"d1"), "{body}");
+    }
+    assert!(below.contains(&format!("each of run #{parent}</a>")), "{below}");
+    let job_id = site.store.jobs().find_by_name(parent, "each").unwrap().unwrap().id;
+    let card = page(&site, &cookie, &format!("/runs/{parent}?job={job_id}"));
+    assert!(card.contains(&format!("It started <a href=\"/runs/{child}\">child #{child}</a>")), "{card}");
+    let alone = site.run();
+    assert!(!page(&site, &cookie, &format!("/runs/{alone}")).contains("tree-title"));
+}
+
+#[test]
+fn items_come_by_windows_in_the_job_that_they_belong_to() {
+    let site = Site::new();
+    let items: Vec<String> = (0..250).map(|item| item.to_string()).collect();
+    let text = format!(
+        "[jobs.each]\nfor_each = {{ in = [{}] }}\nrun = 'true'\n[jobs.last]\nneeds = ['each']\nrun = 'true'\n",
+        items.join(", ")
+    );
+    let run_id = start(&site, "many", &text);
+    decide(&site);
+    let group = site.store.jobs().find_by_name(run_id, "each").unwrap().unwrap();
+    let bad = site.store.jobs().find_by_name(run_id, "each[240]").unwrap().unwrap();
+    site.sql(&format!(
+        "UPDATE jobs SET status = 'FAILED', finished_at = 5, last_error = '<script>x</script>' WHERE id = {}",
+        bad.id
+    ));
+    let cookie = site.session(Role::View);
+    let body = page(&site, &cookie, &format!("/runs/{run_id}?view=table&job={}", group.id));
+    assert!(body.contains("1 to 2 of 2") && !body.contains(">each[249]<"), "the jobs without items");
+    assert!(body.contains("1 to 100 of 250 items, those that failed first"), "{body}");
+    let (first, second) = (body.find(">each[240]<").unwrap(), body.find(">each[0]<").unwrap());
+    assert!(first < second && body.contains("&lt;script&gt;x&lt;/script&gt;"));
+    let next = body.split("rel=\"next\" href=\"").last().unwrap().split('"').next().unwrap();
+    let next = page(&site, &cookie, &next.replace("&amp;", "&").replace("#job", ""));
+    assert!(next.contains("101 to 200 of 250 items"), "{next}");
+    let found = page(&site, &cookie, &format!("/runs/{run_id}?view=table&name=249"));
+    assert!(found.contains(">each[249]<"), "a filter finds items too");
+}
+
+#[test]
+fn versions_are_compared_by_their_parts_and_lines() {
+    let site = Site::new();
+    apply(&site, "[jobs.a]\nrun = 'echo one'\n[jobs.gone]\nrun = 'true'\n");
+    apply(&site, "[jobs.b]\nrun = \"echo '<script>'\"\n[jobs.a]\nneeds = ['b']\nrun = 'echo two'\n");
+    let cookie = site.session(Role::View);
+    assert!(page(&site, &cookie, "/workflows/daily").contains("href=\"/workflows/daily/versions/2\""));
+    let body = page(&site, &cookie, "/workflows/daily/versions/2");
+    for text in [
+        "What differs from version 1",
+        "job a <span class=\"m\">changed</span>",
+        "job b <span class=\"m\">added</span>",
+        "job gone <span class=\"m\">removed</span>",
+        "<div class=\"add\"><span>+</span>needs: b</div>",
+        "echo two",
+        "&lt;script&gt;",
+    ] {
+        assert!(body.contains(text), "{text}: {body}");
+    }
+    assert!(page(&site, &cookie, "/workflows/daily/versions/1").contains("It is the first version."));
+    let back = page(&site, &cookie, "/workflows/daily/versions/1?from=2");
+    assert!(back.contains("What differs from version 2") && back.contains("<span>-</span>needs: b"));
+    for path in ["/workflows/daily/versions/9", "/workflows/none/versions/1", "/workflows/daily/versions/x"] {
+        site.get(path).header("cookie", &cookie).send().is(404);
+    }
+    for path in ["/workflows/daily/versions/1?from=x", "/workflows/daily/versions/1?to=2"] {
+        site.get(path).header("cookie", &cookie).send().is(400);
+    }
+}
+
+#[test]
+fn a_run_shows_the_definition_that_is_pinned_to_it() {
+    let site = Site::new();
+    let run_id = site.run();
+    let cookie = site.session(Role::View);
+    assert!(page(&site, &cookie, "/runs/1").contains("href=\"/runs/1/definition\""));
+    let body = page(&site, &cookie, &format!("/runs/{run_id}/definition"));
+    assert!(body.contains("[job b]") && body.contains("needs: a"), "{body}");
+    site.get("/runs/1/definition?number=2").header("cookie", &cookie).send().is(404);
+}
+
+#[test]
+fn schedules_are_paused_resumed_and_triggered_by_who_may() {
+    let site = Site::new();
+    apply(
+        &site,
+        "[jobs.a]\nrun = 'true'\n[[schedules]]\nname = 'night'\ncron = '0 2 * * *'\noverlap = 'queue_all'\n",
+    );
+    let schedule = site.store.schedules().list().unwrap().remove(0);
+    let path = |verb: &str| format!("/schedules/{}/{verb}", schedule.id);
+    let editor = site.session(Role::Edit);
+    let body = page(&site, &editor, "/workflows/daily");
+    assert!(body.contains("0 2 * * * UTC<span class=\"sub\">overlap: queue_all</span>"), "{body}");
+    assert!(!body.contains("catchup"), "what is as always is not shown");
+    form(&site, &editor, &path("pause"), "").is(303);
+    assert!(site.store.schedules().get(schedule.id).unwrap().paused_at.is_some());
+    assert!(page(&site, &editor, "/workflows/daily").contains(&path("resume")));
+    form(&site, &editor, &path("resume"), "").is(303);
+    let runner = site.session(Role::Run);
+    let body = page(&site, &runner, "/workflows/daily");
+    assert!(body.contains(&path("trigger")) && !body.contains(&path("pause")));
+    form(&site, &runner, &path("pause"), "").is(403);
+    let triggered = form(&site, &runner, &path("trigger"), "");
+    triggered.is(303);
+    assert_eq!(triggered.header("location"), "/runs/1");
+    assert_eq!(site.store.runs().get(1).unwrap().schedule_id, Some(schedule.id));
+    let viewer = site.session(Role::View);
+    assert!(!page(&site, &viewer, "/workflows/daily").contains("/trigger"));
+    form(&site, &editor, "/schedules/99/pause", "").is(404);
+}
