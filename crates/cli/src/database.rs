@@ -8,7 +8,7 @@ use std::sync::{Arc, Once};
 use rustix::fs::Access;
 use windlass::{Options, Windlass};
 use windlass_db::{Error, OpenMode, Unavailable};
-use windlass_engine::store::Change;
+use windlass_engine::store::{Change, Subject};
 use windlass_engine::{HasStore, Store};
 use windlass_scheduler::FailureDetector;
 
@@ -159,18 +159,19 @@ impl Database {
     /// Calls the store, and records what it writes as changes by the user of this process. `subject` is what is changed.
     pub(crate) fn change<T>(
         &self,
-        subject: &str,
+        subject: impl Into<Subject>,
         change: impl FnOnce(&Store) -> windlass_db::Result<T>,
     ) -> Result<T, Failure> {
-        let recorded = Change { caller: present_user(), address: None, subject: subject.to_owned() };
+        let recorded = Change { caller: present_user(), address: None, subject: subject.into() };
         change(&self.store().recorded(recorded)).map_err(|error| self.failure(error))
     }
 }
 
-/// The name of the user of this process.
+/// The name of the user of this process. Services and containers often have no variable with it.
 pub(crate) fn present_user() -> String {
     let name = ["USER", "LOGNAME"].iter().find_map(|variable| std::env::var(variable).ok());
-    name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "unknown".to_owned())
+    name.filter(|name| !name.trim().is_empty())
+        .unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()))
 }
 
 /// Whether this user may write to the folder of a file.

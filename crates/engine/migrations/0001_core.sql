@@ -676,6 +676,8 @@ CREATE TABLE audit (
     address  {text},
     action   {text} NOT NULL,
     subject  {text} NOT NULL,
+    -- How the subject was before, as a JSON object. NULL if it was not there.
+    before   {text},
     -- What came of it, for example the run that was started.
     result   {text}
 ) {strict};

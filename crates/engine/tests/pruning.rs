@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use support::faulty::{Call, Faulty};
 use support::{Bench, failure, graph, noop, open, success};
-use windlass_engine::store::{LogLine, LogStream, NewJob, Prune, Pruned, RetrySelection};
+use windlass_engine::store::{Change, LogLine, LogStream, NewJob, Prune, Pruned, RetrySelection, Subject};
 use windlass_engine::{Error, JobStatus, Random, RunStatus, Store, WorkerStatus};
 use windlass_workflow::model::{Concurrency, OnFull};
 
@@ -315,4 +315,30 @@ fn dispatched_events_are_deleted_after_their_time_unless_a_run_can_wait_for_them
     bench.clock.advance_ms(9 * DAY_MS);
     prune(None);
     assert_eq!(count(), 1, "the run is older than the event");
+}
+
+const DAY_MS: i64 = 24 * 3_600 * 1_000;
+
+#[test]
+fn old_lines_of_the_audit_are_deleted_and_never_more_than_a_million_stay() {
+    let bench = Bench::new();
+    let change =
+        Change { caller: "ada".to_owned(), address: None, subject: Subject::Queue("mail".to_owned()) };
+    let recorded = bench.store.recorded(change);
+    let lines = || bench.raw().value::<i64>("SELECT count(*) FROM audit");
+    recorded.queues().pause("mail").unwrap();
+    bench.clock.advance_ms(60 * DAY_MS);
+    recorded.queues().resume("mail").unwrap();
+    let prune = |prune: Prune| bench.store.for_scheduler().prune_step(prune).unwrap();
+    let of_a_day = || support::older_than(bench.clock.now_ms() - DAY_MS);
+    assert_eq!((prune(of_a_day()), lines()), (Pruned::default(), 2), "90 days are kept");
+    bench.clock.advance_ms(31 * DAY_MS);
+    assert_eq!((prune(Prune::default()), lines()), (Pruned::default(), 2), "no age is set");
+    let of_a_year = support::older_than(bench.clock.now_ms() - 365 * DAY_MS);
+    assert_eq!((prune(of_a_year), lines()), (Pruned::default(), 2), "runs are kept for a year");
+    assert_eq!((prune(of_a_day()).leftovers, lines()), (1, 1));
+    bench.raw().execute(
+        "INSERT INTO audit (id, at, caller, action, subject) VALUES (1000002, 1, 'ada', 'pause a queue', 'queue mail')",
+    );
+    assert_eq!((prune(Prune::default()).leftovers, lines()), (1, 1), "the newest million stay");
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use windlass_engine::store::{AuditEntry, Token};
 
 use crate::time::{Instant, instant};
@@ -86,6 +87,8 @@ pub struct AuditView {
     action: String,
     /// With what.
     subject: String,
+    /// How that was before, as far as it can be changed; null if it was not there.
+    before: Option<Value>,
     /// What came of it.
     result: Option<String>,
 }
@@ -100,6 +103,7 @@ impl AuditView {
             address: entry.address.clone(),
             action: entry.action.clone(),
             subject: entry.subject.clone(),
+            before: entry.before.as_deref().map(crate::json),
             result: entry.result.clone(),
         }
     }

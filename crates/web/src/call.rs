@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
 use windlass_engine::Store;
-use windlass_engine::store::{Caller, Change, CredentialKind};
+use windlass_engine::store::{Caller, Change, CredentialKind, Subject};
 
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
@@ -110,7 +110,7 @@ impl Call {
     }
 
     /// The store whose changes are recorded with this caller. `subject` is what is changed.
-    pub(crate) fn recorded(&self, store: &Store, subject: impl Into<String>) -> Store {
+    pub(crate) fn recorded(&self, store: &Store, subject: impl Into<Subject>) -> Store {
         store.recorded(Change {
             caller: self.caller_name(),
             address: Some(self.address.to_string()),

@@ -7,6 +7,7 @@ mod artifacts;
 mod attempt_ends;
 mod browser;
 mod cancel;
+mod changes;
 mod containers;
 mod contention;
 mod contract;

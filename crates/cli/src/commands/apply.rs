@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use windlass_engine::store::{Applied, RegistrationChange};
+use windlass_engine::store::{Applied, RegistrationChange, Subject};
 use windlass_views::{AppliedView, WorkflowChanges};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
@@ -68,7 +68,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Fa
     };
     for file in &collection.valid {
         let applied = match &database {
-            Some(database) => database.change(&format!("workflow {}", file.workflow.name), |store| {
+            Some(database) => database.change(Subject::Workflow(file.workflow.name.clone()), |store| {
                 store.registrations().apply(file.registration())
             })?,
             None => preview(global, file)?,

@@ -1,7 +1,7 @@
 //! `windlass approve` and `windlass reject`: a person decides about a job that waits for an approval.
 
 use clap::Args;
-use windlass_engine::store::{Job, Verdict};
+use windlass_engine::store::{Job, Subject, Verdict};
 use windlass_views::JobView;
 use windlass_workflow::params::{self, Supplied};
 
@@ -107,8 +107,7 @@ fn decide(
     verdict: Verdict,
     done: &str,
 ) -> Result<(), Failure> {
-    match database
-        .change(&format!("job {}", job.id), |store| store.jobs().decide_approval(job.id, verdict.clone()))
+    match database.change(Subject::Job(job.id), |store| store.jobs().decide_approval(job.id, verdict.clone()))
     {
         Err(Failure::Conflict { message, .. }) => {
             let why = global.hint(&format!("why j{}", job.id));

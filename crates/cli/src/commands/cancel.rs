@@ -1,7 +1,7 @@
 //! `windlass cancel`: stops a run or a job.
 
 use clap::Args;
-use windlass_engine::store::{Cancellation, Job, Run};
+use windlass_engine::store::{Cancellation, Job, Run, Subject};
 use windlass_views::{CancelledJob, CancelledRun, JobView, RunView};
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob};
@@ -48,7 +48,7 @@ fn cancel_run(global: &GlobalOptions, database: &Database, run: &Run) -> Result<
     } else if run.stop_reason.is_some() {
         stderr::note(&format!("run {id} is already stopping"));
     } else {
-        let cancellation = database.change(&format!("run {id}"), |store| store.runs().cancel(id))?;
+        let cancellation = database.change(Subject::Run(id), |store| store.runs().cancel(id))?;
         stderr::note(&message(&format!("run {id}"), cancellation, &global.hint(&format!("watch {id}"))));
         done = Some(cancellation);
     }
@@ -71,8 +71,7 @@ fn cancel_job(global: &GlobalOptions, database: &Database, job: &Job) -> Result<
     } else if job.cancel_requested_at.is_some() {
         stderr::note(&format!("{name} is already stopping"));
     } else {
-        let cancellation =
-            database.change(&format!("job {}", job.id), |store| store.jobs().cancel(job.id))?;
+        let cancellation = database.change(Subject::Job(job.id), |store| store.jobs().cancel(job.id))?;
         stderr::note(&message(&name, cancellation, &global.hint(&format!("inspect j{}", job.id))));
         done = Some(cancellation);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use windlass_engine::store::{Job, JobChange, StartTime};
+use windlass_engine::store::{Job, JobChange, StartTime, Subject};
 use windlass_views::JobView;
 
 use super::enqueue::{milliseconds, parse_priority};
@@ -62,15 +62,14 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ChangeArgs) -> Result<(), F
         priority: args.priority,
         queue: args.queue.clone(),
     };
-    let changed = match database
-        .change(&format!("job {}", job.id), |store| store.jobs().change(job.id, change.clone()))
-    {
-        Err(Failure::Conflict { message, .. }) => {
-            let why = global.hint(&format!("why j{}", job.id));
-            return Err(Failure::Conflict { message, help: format!("`{why}` explains its state") });
-        }
-        answer => answer?,
-    };
+    let changed =
+        match database.change(Subject::Job(job.id), |store| store.jobs().change(job.id, change.clone())) {
+            Err(Failure::Conflict { message, .. }) => {
+                let why = global.hint(&format!("why j{}", job.id));
+                return Err(Failure::Conflict { message, help: format!("`{why}` explains its state") });
+            }
+            answer => answer?,
+        };
     stderr::note(&message(&changed, &change));
     if global.output == OutputFormat::Text {
         return Ok(());

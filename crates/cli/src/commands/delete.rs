@@ -1,7 +1,7 @@
 //! `windlass delete`: deletes jobs that stand alone, by their ids or all that match.
 
 use clap::Args;
-use windlass_engine::store::{DeadLetterCursor, DeadLetters};
+use windlass_engine::store::{DeadLetterCursor, DeadLetters, Subject};
 use windlass_views::{DeletedJob, DeletedJobs};
 
 use crate::arguments::dead_letters::{described, number_of_jobs};
@@ -106,7 +106,7 @@ fn delete_named(global: &GlobalOptions, database: &Database, args: &DeleteArgs) 
     let output = Output { format: global.output };
     let mut views = Vec::with_capacity(jobs.len());
     for job in jobs {
-        match database.change(&format!("job {}", job.id), |store| store.jobs().delete(job.id)) {
+        match database.change(Subject::Job(job.id), |store| store.jobs().delete(job.id)) {
             Err(Failure::Conflict { message, .. }) => {
                 let help = match job.run_id {
                     Some(_run_id) => format!("`{}` deletes old runs", global.hint("db prune")),

@@ -41,7 +41,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &OpenArgs) -> Result<(), Fai
         .map_err(|error| Failure::no_resources(&format!("the system has no random bytes: {error}")))?;
     let expires_at = database.store().clock().now_ms() + LINK_MS;
     let user = present_user();
-    database.change(&format!("a link with the role {}", args.role.as_str()), |store| {
+    database.change(format!("a link with the role {}", args.role.as_str()), |store| {
         store.access().add_link(&secret.hash(), &user, args.role, expires_at)
     })?;
     let url = format!("{}/open?code={}", address(&options), secret.text());

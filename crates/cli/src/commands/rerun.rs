@@ -63,8 +63,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RerunArgs) -> Result<(), Fa
     }
     execution::check_files(&database)?;
     let file = file.map(|file| (DefinitionVerb::Rerun, file));
-    let submitted = database.change(&format!("run {}", run.id), |store| {
-        store.runs().submit_from(new_run.clone(), file.clone())
-    })?;
+    let submitted = database
+        .change(format!("run {}", run.id), |store| store.runs().submit_from(new_run.clone(), file.clone()))?;
     execution::execute(global, &database, &[submitted.run_id], &args.work, args.show, OutputShape::One)
 }

@@ -59,7 +59,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Fail
     execution::check_files(&database)?;
     let file = file.map(|file| (DefinitionVerb::Run, file));
     let submitted =
-        database.change(&format!("workflow {workflow}"), |store| store.runs().submit_from(new_run, file))?;
+        database.change(format!("workflow {workflow}"), |store| store.runs().submit_from(new_run, file))?;
     let run = find::run(&database, submitted.run_id)?;
     if !submitted.created {
         stderr::note(&submit::known_key(&run, &workflow));

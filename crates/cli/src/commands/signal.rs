@@ -60,7 +60,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &SignalArgs) -> Result<(), F
         event_id: args.id.clone(),
     };
     let Signalled { id, created } =
-        database.change(&format!("event {}", signal.name), |store| store.events().signal(signal.clone()))?;
+        database.change(format!("event {}", signal.name), |store| store.events().signal(signal.clone()))?;
     stderr::note(&match created {
         true => format!("event {id} is received"),
         false => format!("nothing new: event {id} has this id"),

@@ -41,7 +41,7 @@ pub(super) fn submit(
     let database = Database::existing_or_new(global)?;
     let file = file.map(|file| (verb, file));
     let submitted =
-        database.change(&format!("workflow {workflow}"), |store| store.runs().submit_from(run, file))?;
+        database.change(format!("workflow {workflow}"), |store| store.runs().submit_from(run, file))?;
     let run = find::run(&database, submitted.run_id)?;
     let view = SubmittedView::new(submitted, &run.workflow, run.status);
     Output { format: global.output }.object(&view, |_| submitted.run_id.to_string())?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use windlass_engine::store::{NewToken, Role, Secret};
+use windlass_engine::store::{NewToken, Role, Secret, Subject};
 use windlass_views::{NewTokenView, TokenView};
 
 use crate::arguments::{GlobalOptions, parse_duration, parse_name};
@@ -88,7 +88,7 @@ fn add(global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
         .map(|expires| now_ms.saturating_add(i64::try_from(expires.as_millis()).unwrap_or(i64::MAX)));
     let token = NewToken { name: args.name.clone(), hash: secret.hash(), role: args.role, expires_at };
     let added = database
-        .change(&format!("the token {}", args.name), |store| store.access().add_token(token.clone()))?;
+        .change(format!("the token {}", args.name), |store| store.access().add_token(token.clone()))?;
     stderr::note(&format!(
         "token `{}` with the role {} is added; it is shown only now:",
         args.name,
@@ -100,7 +100,7 @@ fn add(global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
 
 fn revoke(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing_without_rescue(global)?;
-    let revoked = database.change(&format!("the token {name}"), |store| store.access().revoke_token(name));
+    let revoked = database.change(Subject::Token(name.to_owned()), |store| store.access().revoke_token(name));
     let revoked = match revoked {
         Err(Failure::NotFound { message, .. }) => {
             let help = format!("`{}` lists the tokens", database.hint("token"));

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use windlass_engine::store::Variable;
+use windlass_engine::store::{Subject, Variable};
 use windlass_views::{DeletedVariable, VariableView};
 use windlass_workflow::limits;
 
@@ -194,7 +194,8 @@ fn set(global: &GlobalOptions, args: &SetArgs) -> Result<(), Failure> {
     };
     let value = value.to_string();
     let database = Database::existing_or_new(global)?;
-    database.change(&format!("variable {}", args.name), |store| store.variables().set(&args.name, &value))?;
+    database
+        .change(Subject::Variable(args.name.clone()), |store| store.variables().set(&args.name, &value))?;
     stderr::note(&format!("the variable `{}` is set", args.name));
     match global.output {
         OutputFormat::Text => Ok(()),
@@ -225,7 +226,7 @@ fn read_standard_input() -> Result<String, Failure> {
 
 fn delete(global: &GlobalOptions, args: &DeleteArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    if !database.change(&format!("variable {}", args.name), |store| store.variables().delete(&args.name))? {
+    if !database.change(Subject::Variable(args.name.clone()), |store| store.variables().delete(&args.name))? {
         return Err(unknown(&database, &args.name)?);
     }
     stderr::note(&format!("the variable `{}` is deleted", args.name));

@@ -48,6 +48,20 @@ impl Events<'_> {
 }
 
 impl Events<'_> {
+    /// The event with this number, without the id of its sender.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn get(&self, number: i64) -> Result<Option<NewSignal>> {
+        let sql = "SELECT name, event_key, payload FROM events WHERE id = $1";
+        self.store.read(|connection| {
+            first(connection, sql, &[number.into()], |row| {
+                let (name, key, payload) = (row.text(0)?, row.optional_text(1)?, row.text(2)?);
+                Ok(NewSignal { name, key, payload, event_id: None })
+            })
+        })
+    }
+
     /// The name of the event that was received with this id of its sender.
     ///
     /// # Errors

@@ -49,7 +49,8 @@ use crate::measurements::Measurements;
 
 pub use accepted::TimeRange;
 pub use access::{
-    AuditEntry, AuditFilter, Caller, Change, CredentialKind, NewToken, Role, Secret, Token, secret_hash,
+    AuditEntry, AuditFilter, Caller, Change, CredentialKind, NewToken, Role, Secret, Subject, Token,
+    secret_hash,
 };
 pub use apply::Applied;
 pub use artifacts::{Artifact, KeptArtifact};
@@ -247,6 +248,11 @@ impl Store {
         evidence: Evidence<T>,
         mut operation: impl FnMut(&mut dyn Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        // Rows can't prove that a change was kept which found everything as it wanted it: it would be recorded twice.
+        let evidence = match (evidence, &self.change) {
+            (Evidence::Rows(_) | Evidence::Repeat, Some(_)) => Evidence::Token,
+            (evidence, _) => evidence,
+        };
         let slot = Arc::new(Mutex::new(None));
         let filled = Arc::clone(&slot);
         let token = match &evidence {

@@ -126,7 +126,10 @@ impl Door {
                 Some(entered)
             }
             Allowed::WithSecret { because: _ } => {
-                self.refuse_after_failures(address)?;
+                // The body of a message is not read after failures. That of the login is short, and may have a valid token.
+                if route.client == Client::Program {
+                    self.refuse_after_failures(address)?;
+                }
                 None
             }
             Allowed::Everybody { because: _ } => None,
@@ -180,7 +183,7 @@ impl Door {
         let is_failure = |status| matches!(status, StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND);
         let has_failed = answered.as_ref().is_err_and(|problem| is_failure(problem.status));
         if has_failed && matches!(route.allowed, Allowed::WithSecret { .. }) {
-            self.failures.add(address, self.clock.now_ms());
+            self.count_failure(address)?;
         }
         answered
     }
@@ -205,9 +208,6 @@ impl Door {
     /// Finds the caller of a request.
     async fn enter(&self, address: IpAddr, parts: &Parts) -> Result<Entered, Problem> {
         let credentials = Credentials::read(&parts.headers, &cookie_name(&self.options))?;
-        if let Credentials::Token(_) = credentials {
-            self.refuse_after_failures(address)?;
-        }
         let hash = credentials.hash();
         let kind = credentials.kind();
         let shown = (kind, hash.clone());
@@ -218,12 +218,20 @@ impl Door {
                 Ok(Entered { caller, shown, form_token: Some(form_token(&secret)) })
             }
             (None, Credentials::Token(_)) => {
-                self.failures.add(address, self.clock.now_ms());
+                self.count_failure(address)?;
                 Err(Problem::unauthorized("the token is unknown, has expired or was revoked"))
             }
             // Sessions end by themselves, and a page that is open then goes on asking: no attack, so it is not counted.
             (None, Credentials::Session(_)) => Err(Problem::unauthorized("the session has ended")),
         }
+    }
+
+    /// Counts a wrong secret. After too many the answer says so, whatever was wrong. A valid secret is looked up before, so the
+    /// failures of others behind the same address don't keep its owner out.
+    fn count_failure(&self, address: IpAddr) -> Result<(), Problem> {
+        self.refuse_after_failures(address)?;
+        self.failures.add(address, self.clock.now_ms());
+        Ok(())
     }
 
     fn refuse_after_failures(&self, address: IpAddr) -> Result<(), Problem> {

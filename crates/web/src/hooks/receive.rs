@@ -65,7 +65,7 @@ fn accept(store: &Store, call: &Call, hook: &Hook, id: String) -> Result<Answer,
     let recorded = store.recorded(Change {
         caller: format!("hook {}", hook.name),
         address: Some(call.address.to_string()),
-        subject: format!("event {}", hook.event),
+        subject: format!("event {}", hook.event).into(),
     });
     let signalled = recorded.events().signal(signal)?;
     // Another message with the id may have been faster.

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use serde_json::Value;
-use windlass_engine::store::{OpenApproval, Verdict};
+use windlass_engine::store::{OpenApproval, Subject, Verdict};
 use windlass_engine::{Error, Store};
 use windlass_workflow::params::ParamError;
 
@@ -41,7 +41,7 @@ pub(super) fn decide(store: &Store, call: &Call) -> Result<Answer, Problem> {
             return Ok(answer.with_status(StatusCode::BAD_REQUEST).never_cached());
         }
     };
-    call.recorded(store, format!("job {}", job.id)).jobs().decide_approval(job.id, verdict)?;
+    call.recorded(store, Subject::Job(job.id)).jobs().decide_approval(job.id, verdict)?;
     Ok(match (call.form()?.text("to"), job.run_id) {
         (Some("approvals"), _) | (_, None) => to(call, "/approvals"),
         (_, Some(run_id)) => to(call, &format!("/runs/{run_id}?job={}#job", job.id)),

@@ -1,7 +1,9 @@
 //! The forms of the pages. Each changes something and sends the browser to a page that shows it.
 
 use serde_json::{Map, Value};
-use windlass_engine::store::{DefinitionVerb, FailureGroup, NewRun, QueueLimits, RetrySelection, Setting};
+use windlass_engine::store::{
+    DefinitionVerb, FailureGroup, NewRun, QueueLimits, RetrySelection, Setting, Subject,
+};
 use windlass_engine::{Error, Store};
 use windlass_workflow::Workflow;
 use windlass_workflow::params::{self, Param, ParamError, Supplied};
@@ -48,7 +50,7 @@ pub(super) fn set_zone(_store: &Store, call: &Call) -> Result<Answer, Problem> {
 pub(super) fn apply_batch(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let wanted = Batch::of_pairs(call.form()?.pairs).map_err(wrong_address)?;
     let found = batch::read::runs(store, &wanted)?;
-    let recorded = |run_id: i64| call.recorded(store, format!("run {run_id}"));
+    let recorded = |run_id: i64| call.recorded(store, Subject::Run(run_id));
     let result = batch::read::apply(recorded, wanted.action, &found.runs)?;
     html(batch::result(wanted.action, result, &reader(store, call)?)).map(Answer::never_cached)
 }
@@ -64,7 +66,7 @@ pub(super) fn retry_jobs(store: &Store, call: &Call) -> Result<Answer, Problem> 
     let of_kind = |group: &&FailureGroup| group.job == text("kind") && group.error == text("error");
     let found = groups.iter().filter(|group| !group.job_ids.is_empty()).find(of_kind);
     for job_id in found.map_or(&[][..], |group| group.job_ids.as_slice()) {
-        match call.recorded(store, format!("job {job_id}")).jobs().retry(*job_id) {
+        match call.recorded(store, Subject::Job(*job_id)).jobs().retry(*job_id) {
             // Somebody else was faster, or an unfinished job has its unique key.
             Ok(()) | Err(Error::Conflict { .. } | Error::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -77,14 +79,14 @@ pub(super) fn cancel(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let run = store.runs().get(call.id("run_id")?)?;
     // Who presses twice wants it cancelled once.
     if !run.status.is_terminal() && run.stop_reason.is_none() {
-        call.recorded(store, format!("run {}", run.id)).runs().cancel(run.id)?;
+        call.recorded(store, Subject::Run(run.id)).runs().cancel(run.id)?;
     }
     Ok(to_run(call, run.id))
 }
 
 pub(super) fn retry(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let run_id = call.id("run_id")?;
-    call.recorded(store, format!("run {run_id}")).runs().retry(run_id, RetrySelection::Failed)?;
+    call.recorded(store, Subject::Run(run_id)).runs().retry(run_id, RetrySelection::Failed)?;
     Ok(to_run(call, run_id))
 }
 
@@ -95,7 +97,7 @@ pub(super) fn retry_from(store: &Store, call: &Call) -> Result<Answer, Problem> 
         return Err(wrong_address("No job is chosen.".to_owned()));
     };
     let selection = RetrySelection::From(job.to_owned());
-    call.recorded(store, format!("run {run_id}")).runs().retry(run_id, selection)?;
+    call.recorded(store, Subject::Run(run_id)).runs().retry(run_id, selection)?;
     Ok(to_run(call, run_id))
 }
 
@@ -191,13 +193,13 @@ fn form_again(
 
 pub(super) fn pause_queue(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let name = crate::rest::name_of_queue(call)?;
-    call.recorded(store, format!("queue {name}")).queues().pause(name)?;
+    call.recorded(store, Subject::Queue(name.to_owned())).queues().pause(name)?;
     Ok(to(call, "/queues"))
 }
 
 pub(super) fn resume_queue(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let name = crate::rest::name_of_queue(call)?;
-    call.recorded(store, format!("queue {name}")).queues().resume(name)?;
+    call.recorded(store, Subject::Queue(name.to_owned())).queues().resume(name)?;
     Ok(to(call, "/queues"))
 }
 
@@ -213,6 +215,6 @@ pub(super) fn limit_queue(store: &Store, call: &Call) -> Result<Answer, Problem>
         },
     };
     let limits = QueueLimits { max_running, ..QueueLimits::default() };
-    call.recorded(store, format!("queue {name}")).queues().limit(name, limits)?;
+    call.recorded(store, Subject::Queue(name.to_owned())).queues().limit(name, limits)?;
     Ok(to(call, "/queues"))
 }

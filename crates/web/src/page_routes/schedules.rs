@@ -1,7 +1,7 @@
 //! The forms of schedules.
 
 use windlass_engine::Store;
-use windlass_engine::store::Schedule;
+use windlass_engine::store::{Schedule, Subject};
 
 use super::forms::{to, to_run};
 use crate::answer::Answer;
@@ -12,7 +12,7 @@ use crate::problem::Problem;
 /// The schedule of the address, and the store that records its changes.
 fn schedule(store: &Store, call: &Call) -> Result<(Schedule, Store), Problem> {
     let schedule = store.schedules().get(call.id("schedule_id")?)?;
-    let recorded = call.recorded(store, format!("schedule {}", schedule.key()));
+    let recorded = call.recorded(store, Subject::Schedule { id: schedule.id, key: schedule.key() });
     Ok((schedule, recorded))
 }
 

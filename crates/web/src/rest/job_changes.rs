@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use windlass_engine::Store;
-use windlass_engine::store::{Cancellation, DEFAULT_MAX_ATTEMPTS, NewJob, NewSignal, Role, Verdict};
+use windlass_engine::store::{Cancellation, DEFAULT_MAX_ATTEMPTS, NewJob, NewSignal, Role, Subject, Verdict};
 use windlass_views::{CancelledJob, EnqueuedView, JobView, SignalView};
 use windlass_workflow::params::{self, Supplied};
 
@@ -197,7 +197,7 @@ fn reject(store: &Store, call: &Call) -> Result<Answer, Problem> {
 }
 
 fn decide(store: &Store, call: &Call, job_id: i64, verdict: Verdict) -> Result<Answer, Problem> {
-    call.recorded(store, format!("job {job_id}")).jobs().decide_approval(job_id, verdict)?;
+    call.recorded(store, Subject::Job(job_id)).jobs().decide_approval(job_id, verdict)?;
     Answer::json(&JobView::read(store, &store.jobs().get(job_id)?)?)
 }
 
@@ -206,7 +206,7 @@ fn cancel(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let done = if job.status.is_terminal() || job.cancel_requested_at.is_some() {
         None
     } else {
-        Some(call.recorded(store, format!("job {}", job.id)).jobs().cancel(job.id)?)
+        Some(call.recorded(store, Subject::Job(job.id)).jobs().cancel(job.id)?)
     };
     let Cancellation { cancelled, stopping } = done.unwrap_or(Cancellation { cancelled: 0, stopping: 0 });
     let job = JobView::read(store, &store.jobs().get(job.id)?)?;
@@ -220,7 +220,7 @@ fn cancel(store: &Store, call: &Call) -> Result<Answer, Problem> {
 
 fn retry(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let job = job_of(store, call)?;
-    call.recorded(store, format!("job {}", job.id)).jobs().retry(job.id)?;
+    call.recorded(store, Subject::Job(job.id)).jobs().retry(job.id)?;
     Answer::json(&JobView::read(store, &store.jobs().get(job.id)?)?)
 }
 
@@ -233,9 +233,27 @@ fn signal(store: &Store, call: &Call) -> Result<Answer, Problem> {
         payload: wanted.payload.to_string(),
         event_id: event_id.clone(),
     };
+    let sent = (signal.name.clone(), signal.key.clone().unwrap_or_default(), wanted.payload);
     let signalled = call.recorded(store, format!("event {}", wanted.event)).events().signal(signal)?;
+    if !signalled.created && !is_event(store, signalled.id, &sent)? {
+        return Err(Problem::conflict(
+            format!("the id belongs to event {}, which has another name, key or payload", signalled.id),
+            "use another id for another event",
+        ));
+    }
     let status = if signalled.created { StatusCode::CREATED } else { StatusCode::OK };
     let view =
         SignalView { event: wanted.event, event_number: signalled.id, event_id, created: signalled.created };
     Answer::json_with(status, &view)
+}
+
+/// Whether the event has this name, key and payload.
+fn is_event(
+    store: &Store,
+    number: i64,
+    (name, key, payload): &(String, String, Value),
+) -> Result<bool, Problem> {
+    let Some(known) = store.events().get(number)? else { return Ok(true) };
+    let is_same_payload = serde_json::from_str::<Value>(&known.payload).is_ok_and(|known| known == *payload);
+    Ok(known.name == *name && known.key.unwrap_or_default() == *key && is_same_payload)
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use windlass_engine::Store;
-use windlass_engine::store::{Order, Queue, QueueLimits, Rate, Role, Setting};
+use windlass_engine::store::{Order, Queue, QueueLimits, Rate, Role, Setting, Subject};
 use windlass_views::{ChangedQueue, QueueView};
 use windlass_workflow::limits;
 
@@ -125,13 +125,13 @@ fn answer(store: &Store, call: &Call, before: Option<&Queue>) -> Result<Answer, 
 
 fn pause(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let (name, before) = (name_of(call)?, queue_of(store, call)?);
-    call.recorded(store, format!("queue {name}")).queues().pause(name)?;
+    call.recorded(store, Subject::Queue(name.to_owned())).queues().pause(name)?;
     answer(store, call, before.as_ref())
 }
 
 fn resume(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let (name, before) = (name_of(call)?, queue_of(store, call)?);
-    call.recorded(store, format!("queue {name}")).queues().resume(name)?;
+    call.recorded(store, Subject::Queue(name.to_owned())).queues().resume(name)?;
     answer(store, call, before.as_ref())
 }
 
@@ -147,6 +147,6 @@ fn limit(store: &Store, call: &Call) -> Result<Answer, Problem> {
             Some(false) => Setting::Clear,
         },
     };
-    call.recorded(store, format!("queue {name}")).queues().limit(name, limits)?;
+    call.recorded(store, Subject::Queue(name.to_owned())).queues().limit(name, limits)?;
     answer(store, call, before.as_ref())
 }

@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_engine::Store;
-use windlass_engine::store::{Cancellation, DefinitionVerb, NewRun, RetrySelection, Role, Run, Submitted};
+use windlass_engine::store::{
+    Cancellation, DefinitionVerb, NewRun, RetrySelection, Role, Run, Subject, Submitted,
+};
 use windlass_views::{CancelledRun, RetriedRun, RunView, SubmittedView};
 use windlass_workflow::Param;
 use windlass_workflow::params::{self, Supplied};
@@ -204,7 +206,7 @@ fn cancel(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let done = if run.status.is_terminal() || run.stop_reason.is_some() {
         None
     } else {
-        Some(call.recorded(store, format!("run {}", run.id)).runs().cancel(run.id)?)
+        Some(call.recorded(store, Subject::Run(run.id)).runs().cancel(run.id)?)
     };
     let Cancellation { cancelled, stopping } = done.unwrap_or(Cancellation { cancelled: 0, stopping: 0 });
     let run = RunView::read(store, &store.runs().get(run.id)?)?;
@@ -220,7 +222,7 @@ fn retry(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let run = run_of(store, call)?;
     let wanted: Retry = call.json()?;
     let selection = wanted.from.map_or(RetrySelection::Failed, RetrySelection::From);
-    let retried_jobs = call.recorded(store, format!("run {}", run.id)).runs().retry(run.id, selection)?;
+    let retried_jobs = call.recorded(store, Subject::Run(run.id)).runs().retry(run.id, selection)?;
     let run = RunView::read(store, &store.runs().get(run.id)?)?;
     Answer::json(&RetriedRun { run, retried_jobs })
 }
@@ -254,7 +256,7 @@ fn batch(store: &Store, call: &Call) -> Result<Answer, Problem> {
     }
     let (mut changed, mut unchanged) = (0, Vec::new());
     for run_id in wanted.run_ids {
-        let recorded = call.recorded(store, format!("run {run_id}"));
+        let recorded = call.recorded(store, Subject::Run(run_id));
         let done = match wanted.action {
             Action::Cancel => recorded.runs().cancel(run_id).map(drop),
             Action::Retry => recorded.runs().retry(run_id, RetrySelection::Failed).map(drop),

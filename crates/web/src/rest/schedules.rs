@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use windlass_engine::Store;
-use windlass_engine::store::{Role, Schedule};
+use windlass_engine::store::{Role, Schedule, Subject};
 use windlass_views::{ChangedSchedule, OccurrenceView, ScheduleView, SubmittedView};
 use windlass_workflow::schedule::Timetable;
 
@@ -85,21 +85,21 @@ fn next(store: &Store, call: &Call) -> Result<Answer, Problem> {
 
 fn pause(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let schedule = schedule_of(store, call)?;
-    let recorded = call.recorded(store, format!("schedule {}", schedule.key()));
+    let recorded = call.recorded(store, Subject::Schedule { id: schedule.id, key: schedule.key() });
     let changed = recorded.schedules().pause(schedule.id)?;
     Answer::json(&ChangedSchedule { schedule: ScheduleView::new(&schedule_of(store, call)?), changed })
 }
 
 fn resume(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let schedule = schedule_of(store, call)?;
-    let recorded = call.recorded(store, format!("schedule {}", schedule.key()));
+    let recorded = call.recorded(store, Subject::Schedule { id: schedule.id, key: schedule.key() });
     let changed = recorded.schedules().resume(schedule.id)?;
     Answer::json(&ChangedSchedule { schedule: ScheduleView::new(&schedule_of(store, call)?), changed })
 }
 
 fn trigger(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let schedule = schedule_of(store, call)?;
-    let recorded = call.recorded(store, format!("schedule {}", schedule.key()));
+    let recorded = call.recorded(store, Subject::Schedule { id: schedule.id, key: schedule.key() });
     let submitted = recorded.schedules().fire(schedule.id)?;
     let run = store.runs().get(submitted.run_id)?;
     Answer::json_with(StatusCode::CREATED, &SubmittedView::new(submitted, &run.workflow, run.status))

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use http_body::Frame;
 use serde_json::json;
-use windlass_engine::store::Role;
+use windlass_engine::store::{AuditFilter, Role};
 
 use super::site::Site;
 use crate::options::WebOptions;
@@ -226,4 +226,37 @@ fn each_change_is_recorded_once_with_its_caller() {
     site.post("/api/v1/queues/mail/resume").by_browser(&site.session(Role::Admin)).send().is(200);
     let recorded = audit(&site);
     assert_eq!(recorded[0], "ada resume a queue queue mail");
+}
+
+#[test]
+fn a_change_is_recorded_with_how_it_was_before() {
+    let site = Site::new();
+    let token = site.token("edit", Role::Edit);
+    let limit = |max: i64| {
+        let body = json!({ "max_running": max });
+        site.ask("PATCH", "/api/v1/queues/mail").token(&token).json(&body).send().is(200);
+    };
+    let last = || site.store.access().audit(&AuditFilter::default()).unwrap().rows.remove(0);
+    limit(2);
+    assert_eq!(last().before, None, "the queue was not there");
+    limit(3);
+    let before = || -> serde_json::Value { serde_json::from_str(&last().before.unwrap()).unwrap() };
+    assert_eq!(before(), json!({ "paused": false, "max_running": 2, "fifo": false }));
+    let run_id = site.run();
+    let cancel = || site.post(&format!("/api/v1/runs/{run_id}/cancel")).token(&token).send();
+    cancel().is(200);
+    assert_eq!(before(), json!({ "status": "PENDING", "definition": 1 }));
+    assert_eq!(last().result.as_deref(), Some("2 jobs cancelled, 0 stopping"));
+    site.post(&format!("/api/v1/runs/{run_id}/retry")).token(&token).send().is(200);
+    assert_eq!(before(), json!({ "status": "CANCELLED", "stop_reason": "cancelled", "definition": 1 }));
+    assert_eq!(last().result.as_deref(), Some("2 jobs"));
+    let enqueued = site.post("/api/v1/jobs").token(&token).json(&json!({"kind": "mailer"})).send();
+    let job_id = enqueued.is(201).json()["job_id"].as_i64().unwrap();
+    assert_eq!((last().before, last().result), (None, Some(format!("job {job_id}"))));
+    site.post(&format!("/api/v1/jobs/{job_id}/cancel")).token(&token).send().is(200);
+    let before = before();
+    assert_eq!((&before["status"], &before["queue"]), (&json!("PENDING"), &json!("default")));
+    let admin = site.token("admin", Role::Admin);
+    let shown = site.get("/api/v1/audit?limit=1").token(&admin).send().json();
+    assert_eq!(shown[0]["before"], before);
 }

@@ -160,11 +160,19 @@ fn a_person_decides_with_the_name_of_the_caller() {
 fn an_event_with_the_same_key_is_received_once() {
     let site = Site::new();
     let token = site.token("ci", Role::Run);
-    let send = || {
-        let body = json!({"event": "paid", "key": "o-1", "payload": {"sum": 3}});
-        site.post("/api/v1/events").token(&token).header("idempotency-key", "e1").json(&body).send()
+    let post_event = |body: &Value| {
+        site.post("/api/v1/events").token(&token).header("idempotency-key", "e1").json(body).send()
     };
+    let send = || post_event(&json!({"event": "paid", "key": "o-1", "payload": {"sum": 3}}));
     let (first, again) = (send(), send());
+    for other in [
+        json!({"event": "sent", "key": "o-1", "payload": {"sum": 3}}),
+        json!({"event": "paid", "key": "o-2", "payload": {"sum": 3}}),
+        json!({"event": "paid", "payload": {"sum": 3}}),
+        json!({"event": "paid", "key": "o-1", "payload": {"sum": 4}}),
+    ] {
+        post_event(&other).is(409);
+    }
     assert_eq!(first.is(201).json()["event_number"], again.is(200).json()["event_number"]);
     post(&site, &token, "events", &json!({"event": ""})).is(400);
 }

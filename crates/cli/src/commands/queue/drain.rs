@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use windlass_engine::store::Subject;
 use windlass_system::wake_ups::WakeUps;
 
 use crate::arguments::GlobalOptions;
@@ -38,7 +39,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &DrainArgs) -> Result<(), Fa
     let mut stops = StopRequests::listen(listener.clone())?;
     database.store().watch();
     let was_paused = super::read(&database, &args.queue)?.is_some_and(|queue| queue.paused_at.is_some());
-    database.change(&format!("queue {}", args.queue), |store| store.queues().pause(&args.queue))?;
+    database.change(Subject::Queue(args.queue.clone()), |store| store.queues().pause(&args.queue))?;
     let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
     let mut reported = None;
     loop {

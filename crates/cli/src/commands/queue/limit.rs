@@ -1,7 +1,7 @@
 //! `windlass queue limit`: limits how many jobs of a queue run, how fast they start, and in which order.
 
 use clap::Args;
-use windlass_engine::store::{Order, Queue, QueueLimits, Rate, Setting};
+use windlass_engine::store::{Order, Queue, QueueLimits, Rate, Setting, Subject};
 
 use super::{list, rate};
 use windlass_views::{ChangedQueue, QueueView};
@@ -75,7 +75,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Fa
         super::note_a_new_name(&database, &args.queue)?;
         before = super::read(&database, &args.queue)?.map(|queue| rules_of(&queue));
         database
-            .change(&format!("queue {}", args.queue), |store| store.queues().limit(&args.queue, limits))?;
+            .change(Subject::Queue(args.queue.clone()), |store| store.queues().limit(&args.queue, limits))?;
         database
     };
     let Some(queue) = super::read(&database, &args.queue)? else {

@@ -1,6 +1,7 @@
 //! `windlass queue pause`: starts no more jobs of a queue.
 
 use clap::Args;
+use windlass_engine::store::Subject;
 
 use crate::arguments::GlobalOptions;
 use crate::complete;
@@ -27,7 +28,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Fa
     let database = Database::existing_or_new(global)?;
     super::note_a_new_name(&database, &args.queue)?;
     let was_paused = super::read(&database, &args.queue)?.is_some_and(|queue| queue.paused_at.is_some());
-    database.change(&format!("queue {}", args.queue), |store| store.queues().pause(&args.queue))?;
+    database.change(Subject::Queue(args.queue.clone()), |store| store.queues().pause(&args.queue))?;
     let running = database.ask(|store| store.queues().count_running(&args.queue))?;
     let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
     let runs = match running {

@@ -1,6 +1,7 @@
 //! `windlass queue resume`: ends the pause of a queue.
 
 use clap::Args;
+use windlass_engine::store::Subject;
 
 use crate::arguments::GlobalOptions;
 use crate::complete;
@@ -24,7 +25,7 @@ Examples:
 pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let has_ended =
-        database.change(&format!("queue {}", args.queue), |store| store.queues().resume(&args.queue))?;
+        database.change(Subject::Queue(args.queue.clone()), |store| store.queues().resume(&args.queue))?;
     stderr::note(&match has_ended {
         true => format!("the queue `{}` is no longer paused", args.queue),
         false => format!("the queue `{}` was not paused", args.queue),

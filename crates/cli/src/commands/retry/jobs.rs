@@ -1,6 +1,6 @@
 //! Retrying jobs that stand alone: one, or all that match.
 
-use windlass_engine::store::{DeadLetterCursor, DeadLetters, Job};
+use windlass_engine::store::{DeadLetterCursor, DeadLetters, Job, Subject};
 use windlass_views::{JobView, RetriedJobs};
 
 use crate::arguments::dead_letters::{described, number_of_jobs};
@@ -84,7 +84,7 @@ pub(super) fn retry_one(global: &GlobalOptions, database: &Database, job: &Job) 
             ),
         });
     }
-    match database.change(&format!("job {}", job.id), |store| store.jobs().retry(job.id)) {
+    match database.change(Subject::Job(job.id), |store| store.jobs().retry(job.id)) {
         Err(Failure::Conflict { message, .. }) => {
             let why = global.hint(&format!("why j{}", job.id));
             return Err(Failure::Conflict { message, help: format!("`{why}` explains its state") });

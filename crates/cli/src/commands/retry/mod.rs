@@ -8,7 +8,7 @@ mod preview;
 use std::path::PathBuf;
 
 use clap::Args;
-use windlass_engine::store::{RetrySelection, Run};
+use windlass_engine::store::{RetrySelection, Run, Subject};
 use windlass_views::{RetriedRun, RunView};
 
 use next::Candidate;
@@ -176,15 +176,14 @@ fn reset(global: &GlobalOptions, database: &Database, run: &Run, args: &RetryArg
         Some(candidate) => {
             let (title, next) = candidate.into_next();
             database
-                .change(&format!("run {}", run.id), |store| store.runs().retry_with(run.id, selection, next))
+                .change(Subject::Run(run.id), |store| store.runs().retry_with(run.id, selection, next))
                 .map(|continued| {
                     stderr::note(&next::continued_note(&title, run, &continued));
                     continued.jobs
                 })
         }
         None => {
-            let jobs =
-                database.change(&format!("run {}", run.id), |store| store.runs().retry(run.id, selection));
+            let jobs = database.change(Subject::Run(run.id), |store| store.runs().retry(run.id, selection));
             if let (Ok(_), Some(note)) = (&jobs, next::change_note(database, run)?) {
                 stderr::note(&note);
             }

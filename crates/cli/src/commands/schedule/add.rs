@@ -111,7 +111,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Fail
     };
     definition.params = params(args, &workflow, &definition)?;
     refuse_a_taken_name(&database, global, names)?;
-    let schedule = database.change(&format!("schedule {}/{}", names.workflow, names.name), |store| {
+    let schedule = database.change(format!("schedule {}/{}", names.workflow, names.name), |store| {
         store.schedules().add(&names.workflow, definition)
     })?;
     let key = schedule.key();

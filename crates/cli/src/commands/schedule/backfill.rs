@@ -71,7 +71,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(),
     }
     let backfill = Backfill { schedule_id: schedule.id, from_ms, to_ms, at_once: args.at_once };
     let subject = format!("schedule {}", schedule.key());
-    let result = database.change(&subject, |store| match args.dry_run {
+    let result = database.change(subject, |store| match args.dry_run {
         true => store.schedules().preview_backfill(backfill),
         false => store.schedules().backfill(backfill),
     })?;

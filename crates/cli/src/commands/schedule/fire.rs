@@ -2,6 +2,7 @@
 
 use clap::Args;
 use windlass_engine::RunStatus;
+use windlass_engine::store::Subject;
 
 use super::find_schedule::find_schedule;
 use windlass_views::SubmittedView;
@@ -34,8 +35,9 @@ pub(super) fn execute(global: &GlobalOptions, args: &FireArgs) -> Result<(), Fai
     let database = Database::existing(global)?;
     let schedule = find_schedule(&database, &args.name)?;
     find::workflow(&database, &schedule.workflow)?;
-    let submitted = database
-        .change(&format!("schedule {}", schedule.key()), |store| store.schedules().fire(schedule.id))?;
+    let submitted = database.change(Subject::Schedule { id: schedule.id, key: schedule.key() }, |store| {
+        store.schedules().fire(schedule.id)
+    })?;
     let run_id = submitted.run_id;
     if global.output == OutputFormat::Text {
         let start = format!("start a worker with `{}`", global.hint("worker"));

@@ -1,6 +1,7 @@
 //! `windlass schedule pause`: stops a schedule from firing.
 
 use clap::Args;
+use windlass_engine::store::Subject;
 
 use super::find_schedule::find_schedule;
 use crate::arguments::GlobalOptions;
@@ -32,8 +33,9 @@ pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Fa
     let schedule = find_schedule(&database, &args.name)?;
     let key = schedule.key();
     let resume = global.hint(&format!("schedule resume {}", quoted(&key)));
-    let changed = database
-        .change(&format!("schedule {}", schedule.key()), |store| store.schedules().pause(schedule.id))?;
+    let changed = database.change(Subject::Schedule { id: schedule.id, key: schedule.key() }, |store| {
+        store.schedules().pause(schedule.id)
+    })?;
     stderr::note(&match changed {
         true => format!("schedule {key} is paused; `{resume}` ends the pause"),
         false => format!("schedule {key} was already paused; `{resume}` ends the pause"),

@@ -1,7 +1,7 @@
 //! `windlass schedule remove`: deactivates a schedule.
 
 use clap::Args;
-use windlass_engine::store::ScheduleOrigin;
+use windlass_engine::store::{ScheduleOrigin, Subject};
 use windlass_views::{ChangedSchedule, ScheduleView};
 
 use super::find_schedule::find_schedule;
@@ -45,8 +45,9 @@ pub(super) fn execute(global: &GlobalOptions, args: &RemoveArgs) -> Result<(), F
             ));
         }
     }
-    database
-        .change(&format!("schedule {}", schedule.key()), |store| store.schedules().remove(schedule.id))?;
+    database.change(Subject::Schedule { id: schedule.id, key: schedule.key() }, |store| {
+        store.schedules().remove(schedule.id)
+    })?;
     stderr::note(&format!("schedule {key} is removed; its runs are kept"));
     let view = ChangedSchedule { schedule: ScheduleView::new(&schedule), changed: true };
     Output { format: global.output }.object(&view, |_| String::new())

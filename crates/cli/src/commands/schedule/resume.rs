@@ -1,6 +1,7 @@
 //! `windlass schedule resume`: lets a schedule fire again.
 
 use clap::Args;
+use windlass_engine::store::Subject;
 
 use super::find_schedule::find_schedule;
 use crate::arguments::GlobalOptions;
@@ -31,8 +32,9 @@ pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), F
     let database = Database::existing(global)?;
     let schedule = find_schedule(&database, &args.name)?;
     let key = schedule.key();
-    let changed = database
-        .change(&format!("schedule {}", schedule.key()), |store| store.schedules().resume(schedule.id))?;
+    let changed = database.change(Subject::Schedule { id: schedule.id, key: schedule.key() }, |store| {
+        store.schedules().resume(schedule.id)
+    })?;
     if !changed {
         stderr::note(&format!("schedule {key} was not paused"));
     }

@@ -5,7 +5,7 @@ mod list;
 mod show;
 
 use clap::{Args, Subcommand};
-use windlass_engine::store::Registration;
+use windlass_engine::store::{Registration, Subject};
 use windlass_views::{ChangedWorkflow, RegistrationView};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
@@ -72,7 +72,7 @@ fn remove(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let registration = find::workflow(&database, name)?;
     let view = view(&database, &registration)?;
-    database.change(&format!("workflow {name}"), |store| store.registrations().remove(name))?;
+    database.change(Subject::Workflow(name.to_owned()), |store| store.registrations().remove(name))?;
     stderr::note(&format!(
         "workflow `{name}` is inactive; its {} and its runs are kept, and unfinished runs continue",
         if registration.version == 1 {
@@ -90,7 +90,8 @@ fn remove(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
 fn pause(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     find::workflow(&database, name)?;
-    let changed = database.change(&format!("workflow {name}"), |store| store.registrations().pause(name))?;
+    let changed =
+        database.change(Subject::Workflow(name.to_owned()), |store| store.registrations().pause(name))?;
     stderr::note(&match changed {
         true => {
             format!("workflow `{name}` is paused: its schedules start no runs; unfinished runs continue")
@@ -103,7 +104,8 @@ fn pause(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
 fn resume(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     find::workflow(&database, name)?;
-    let changed = database.change(&format!("workflow {name}"), |store| store.registrations().resume(name))?;
+    let changed =
+        database.change(Subject::Workflow(name.to_owned()), |store| store.registrations().resume(name))?;
     stderr::note(&match changed {
         true => format!("workflow `{name}` is no longer paused: its schedules start runs again"),
         false => format!("workflow `{name}` was not paused"),

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 
+use super::before::{self, Subject};
 use crate::store::events::Signalled;
 use crate::store::page::{IdRange, SEARCH_MAX, search_text};
 use crate::store::{Access, Cancellation, Cursor, Page, Store, Submitted};
@@ -20,7 +21,7 @@ pub struct Change {
     /// The address from which the caller asks; `None` for the command line.
     pub address: Option<String>,
     /// What is changed, for example `run 3`.
-    pub subject: String,
+    pub subject: Subject,
 }
 
 impl Change {
@@ -45,6 +46,8 @@ pub struct AuditEntry {
     pub action: String,
     /// With what.
     pub subject: String,
+    /// How that was before, as a JSON object; `None` if it was not there.
+    pub before: Option<String>,
     /// What came of it, if it has a result: `run 42`.
     pub result: Option<String>,
 }
@@ -88,7 +91,7 @@ impl Access<'_> {
             };
             let found = all(
                 connection,
-                "SELECT id, at, caller, address, action, subject, result FROM audit
+                "SELECT id, at, caller, address, action, subject, before, result FROM audit
                  WHERE id >= $1 AND id < $2 AND (CAST($4 AS TEXT) IS NULL OR caller = $4)
                    AND (CAST($5 AS TEXT) IS NULL
                         OR replace(lower(action || ' ' || subject), $5, '') <> lower(action || ' ' || subject))
@@ -108,7 +111,8 @@ impl Access<'_> {
                         address: row.optional_text(3)?,
                         action: row.text(4)?,
                         subject: row.text(5)?,
-                        result: row.optional_text(6)?,
+                        before: row.optional_text(6)?,
+                        result: row.optional_text(7)?,
                     })
                 },
             )?;
@@ -135,15 +139,17 @@ pub(in crate::store) fn insert(
     action: &str,
     now_ms: i64,
 ) -> Result<Option<i64>> {
+    let before = before::read(connection, &change.subject)?;
     first(
         connection,
-        "INSERT INTO audit (at, caller, address, action, subject) VALUES ($1, $2, $3, $4, $5) RETURNING id",
+        "INSERT INTO audit (at, caller, address, action, subject, before) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
         &[
             now_ms.into(),
             (&change.caller_name()).into(),
             (&change.address).into(),
             action.into(),
-            shortened(&change.subject).as_str().into(),
+            shortened(&change.subject.to_string()).as_str().into(),
+            (&before).into(),
         ],
         |row| row.integer(0),
     )
@@ -170,6 +176,16 @@ fn result_of(value: &dyn Any) -> Option<String> {
     if let Some(signalled) = value.downcast_ref::<Signalled>() {
         let known = if signalled.created { "" } else { ", which was there before" };
         return Some(format!("event {}{known}", signalled.id));
+    }
+    if let Some(job_ids) = value.downcast_ref::<Vec<i64>>() {
+        let ids: Vec<String> = job_ids.iter().map(|id| format!("job {id}")).collect();
+        return Some(shortened(&ids.join(", ")));
+    }
+    if let Some(jobs) = value.downcast_ref::<i64>() {
+        return Some(format!("{jobs} jobs"));
+    }
+    if let Some(false) = value.downcast_ref::<bool>() {
+        return Some("nothing was different before".to_owned());
     }
     let cancellation = value.downcast_ref::<Cancellation>()?;
     Some(format!("{} jobs cancelled, {} stopping", cancellation.cancelled, cancellation.stopping))

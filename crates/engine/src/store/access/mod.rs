@@ -2,11 +2,13 @@
 //! secret the tables have only its SHA-256.
 
 pub(in crate::store) mod audit;
+mod before;
 mod secret;
 mod sessions;
 mod tokens;
 
 pub use audit::{AuditEntry, AuditFilter, Change};
+pub use before::Subject;
 pub use secret::{Secret, secret_hash};
 pub use tokens::{NewToken, Token};
 

@@ -131,7 +131,7 @@ pub(super) const COPIED_TABLES: &[Table] = &[
     table!("sessions", 1: "id > $1", "id", id integer, hash text, kind text, name text, role text, token_id integer,
         created_at integer, expires_at integer),
     table!("audit", 1: "id > $1", "id", id integer, at integer, caller text, address text, action text, subject text,
-        result text),
+        before text, result text),
 ];
 
 impl Table {

@@ -87,7 +87,10 @@ impl Jobs<'_> {
         // repeated.
         let now_ms = self.store.clock.now_ms();
         let tokens: Arc<Vec<i64>> = Arc::new(jobs.iter().map(|_job| self.store.random.token()).collect());
-        if let ([NewJob { concurrency: None, .. }], [token]) = (jobs.as_slice(), tokens.as_slice()) {
+        // The record of a change says which job it made, so more statements follow.
+        if let ([NewJob { concurrency: None, .. }], [token], None) =
+            (jobs.as_slice(), tokens.as_slice(), &self.store.change)
+        {
             let token = *token;
             let evidence = Evidence::reread(move |connection| {
                 Ok(job_with_token(connection, token, now_ms)?.map(|id| vec![id]))

@@ -1,6 +1,6 @@
 //! Finds what one step of pruning may delete. Reads a snapshot, so that no writer waits.
 
-use super::{EVENTS_MARGIN_MS, EVENTS_MS, JOBS_MAX, LEFTOVERS_MS, ROWS_MAX};
+use super::{AUDIT_LINES_MAX, AUDIT_MS, EVENTS_MARGIN_MS, EVENTS_MS, JOBS_MAX, LEFTOVERS_MS, ROWS_MAX};
 use crate::store::for_scheduler::prune::Prune;
 use crate::store::json_ids;
 use windlass_db::error::Result;
@@ -26,6 +26,8 @@ pub(in crate::store) struct PruneCandidates {
     pub(in crate::store) events: Vec<i64>,
     /// Notifications that were delivered or given up long ago.
     pub(in crate::store) notifications: Vec<i64>,
+    /// Lines of the audit.
+    pub(in crate::store) audit: Vec<i64>,
 }
 
 impl PruneCandidates {
@@ -40,8 +42,9 @@ impl PruneCandidates {
             occurrences,
             events,
             notifications,
+            audit,
         } = self;
-        [jobs_alone, workflows, workers, events, notifications].iter().all(|ids| ids.is_empty())
+        [jobs_alone, workflows, workers, events, notifications, audit].iter().all(|ids| ids.is_empty())
             && [runs, jobs, occurrences].iter().all(|pairs| pairs.is_empty())
     }
 }
@@ -94,6 +97,7 @@ pub(in crate::store) fn find_candidates(
             &[candidates.before_ms.into(), (ROWS_MAX as i64).into()],
             |row| row.integer(0),
         )?;
+        candidates.audit = old_audit(connection, prune.before_ms, now_ms)?;
         candidates.events = old_events(connection, now_ms, prune.keep_events_ms.unwrap_or(EVENTS_MS))?;
     }
     Ok(candidates)
@@ -201,6 +205,19 @@ fn find_leftovers(
         before_ms,
     )?;
     Ok(())
+}
+
+/// Finds the oldest lines of the audit that are beyond its number of lines, or older than [`AUDIT_MS`] and than the runs that
+/// are kept. Without an age for runs, age alone deletes no line.
+fn old_audit(connection: &mut dyn Connection, before_ms: Option<i64>, now_ms: i64) -> Result<Vec<i64>> {
+    let before_ms = before_ms.map_or(i64::MIN, |before_ms| before_ms.min(now_ms.saturating_sub(AUDIT_MS)));
+    all(
+        connection,
+        "SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT $3) AS oldest
+         WHERE at < $1 OR id <= (SELECT id FROM audit ORDER BY id DESC LIMIT 1) - $2 ORDER BY id",
+        &[before_ms.into(), AUDIT_LINES_MAX.into(), (ROWS_MAX as i64).into()],
+        |row| row.integer(0),
+    )
 }
 
 /// Finds events that no run can wait for any more. A run may wait for an event that came after it was created.

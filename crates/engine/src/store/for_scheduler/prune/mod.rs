@@ -22,6 +22,10 @@ const ROWS_MAX: usize = 200;
 /// milliseconds: a week.
 const LEFTOVERS_MS: i64 = 7 * 24 * 3_600 * 1_000;
 
+/// How many lines the audit has at most.
+const AUDIT_LINES_MAX: i64 = 1_000_000;
+/// How long lines of the audit are kept at least if runs are kept for less, in milliseconds: 90 days.
+const AUDIT_MS: i64 = 90 * 24 * 3_600 * 1_000;
 /// How long events are kept if nothing else is said, in milliseconds: a week.
 const EVENTS_MS: i64 = 7 * 24 * 3_600 * 1_000;
 /// Events that came so shortly before an unfinished run are kept too, in milliseconds.
@@ -47,7 +51,7 @@ pub struct Pruned {
     pub runs: i64,
     /// Lines of output, if a step deleted only those.
     pub lines: i64,
-    /// Definitions without runs, workers that are gone, skipped occurrences, events, and notifications.
+    /// Definitions without runs, workers that are gone, skipped occurrences, events, notifications, and lines of the audit.
     pub leftovers: i64,
 }
 
@@ -171,7 +175,10 @@ fn delete_leftovers(connection: &mut dyn Connection, candidates: &PruneCandidate
         "DELETE FROM notifications WHERE id {in $1} AND {guard status IN ('DELIVERED', 'FAILED')}",
         &[(&json_ids(&candidates.notifications)).into()],
     )?;
+    let audit =
+        execute(connection, "DELETE FROM audit WHERE id {in $1}", &[(&json_ids(&candidates.audit)).into()])?;
     Ok(workflows
+        + audit
         + workers
         + events
         + notifications
