@@ -1,7 +1,7 @@
 //! Completion in a shell: of verbs and options, and of what is in the database and in files. A script that the shell reads
 //! calls this program at each completion, with the words that are typed.
 //!
-//! Nothing here may disturb the prompt: it writes nothing to standard error, gives up after [`PATIENCE`], and neither creates
+//! Nothing here may disturb the prompt: it writes nothing to standard error, gives up after [`WAIT`], and neither creates
 //! a database nor changes one.
 
 mod bash;
@@ -34,8 +34,12 @@ pub(crate) use workflow_files::{
 
 /// The variable that asks for a completion, and names the shell.
 const VARIABLE: &str = "WINDLASS_COMPLETE";
-/// How long a person waits for a completion at most.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// The variable that says how long a completion waits for the database, in milliseconds.
+const WAIT_VARIABLE: &str = "WINDLASS_COMPLETE_WAIT_MS";
+/// How long it waits without the variable.
+const WAIT: Duration = Duration::from_millis(200);
+/// How long it waits at most.
+const WAIT_MAX_MS: u64 = 60_000;
 /// How many values are offered at most.
 const OFFERED_MAX: usize = 50;
 const SHELLS: Shells<'static> = Shells(&[&Bash, &Elvish, &Fish, &Powershell, &Zsh]);
@@ -49,6 +53,12 @@ pub(crate) fn answer_shell() {
     let completion = CompleteEnv::with_factory(command).var(VARIABLE).bin(NAME).shells(SHELLS);
     let answered = completion.try_complete(env::args_os(), env::current_dir().ok().as_deref());
     process::exit(i32::from(answered.is_err()));
+}
+
+/// How long a completion waits for the database.
+fn wait() -> Duration {
+    let written = env::var(WAIT_VARIABLE).ok().and_then(|text| text.parse::<u64>().ok());
+    written.map_or(WAIT, |wait_ms| Duration::from_millis(wait_ms.min(WAIT_MAX_MS)))
 }
 
 /// The script that makes a shell call this program, which it finds in `PATH`.

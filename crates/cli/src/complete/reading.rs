@@ -5,7 +5,7 @@ use std::thread;
 
 use clap_complete::CompletionCandidate;
 
-use super::{OFFERED_MAX, PATIENCE, words};
+use super::{OFFERED_MAX, wait, words};
 use crate::config;
 use crate::database::Database;
 use crate::text::style::printable;
@@ -31,7 +31,7 @@ pub(super) fn offer(
     let Ok(_thread) = thread::Builder::new().name("completion".to_owned()).spawn(read) else {
         return Vec::new();
     };
-    let found = receiver.recv_timeout(PATIENCE).ok().flatten().unwrap_or_default();
+    let found = receiver.recv_timeout(wait()).ok().flatten().unwrap_or_default();
     candidates(prefix, found)
 }
 

@@ -5,9 +5,18 @@ use std::process::{Command, Stdio};
 
 use crate::support::{BAD, Bench, GOOD, Running};
 
+/// Long enough for a busy machine.
+const PATIENCE_MS: &str = "30000";
+
 /// What is offered for the last of these words, as bash asks. Nothing may be on standard error.
 pub(crate) fn offered(bench: &Bench, words: &[&str]) -> Vec<String> {
+    offered_within(bench, words, PATIENCE_MS)
+}
+
+/// What is offered if the database may take so long.
+pub(crate) fn offered_within(bench: &Bench, words: &[&str], wait_ms: &str) -> Vec<String> {
     let mut command = bench.command();
+    command.env("WINDLASS_COMPLETE_WAIT_MS", wait_ms);
     command.env("WINDLASS_COMPLETE", "bash").env("_CLAP_IFS", "\n");
     command.env("_CLAP_COMPLETE_INDEX", words.len().to_string());
     command.args(["--", "windlass"]).args(words);
@@ -102,6 +111,7 @@ fn the_database_is_found_as_by_every_verb() {
     let ask = |words: &[&str], variable: Option<&str>| {
         let mut command = bench.command();
         command.env_remove("WINDLASS_DB").current_dir(&away).env("WINDLASS_COMPLETE", "fish");
+        command.env("WINDLASS_COMPLETE_WAIT_MS", PATIENCE_MS);
         command.args(["--", "windlass"]).args(words);
         if let Some(database) = variable {
             command.env("WINDLASS_DB", database);
@@ -131,6 +141,7 @@ fn in_shell(bench: &Bench, shell: &str, arguments: &[&str], script: &str) -> Str
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut command = bench.prepared(Command::new(shell));
     command.args(arguments).arg(script).env("PATH", path).env("HOME", bench.folder()).stdin(Stdio::null());
+    command.env("WINDLASS_COMPLETE_WAIT_MS", PATIENCE_MS);
     let output =
         command.output().unwrap_or_else(|error| panic!("{shell}: {error}; scripts/setup installs it"));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{shell}");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::completing::{filled, offered};
+use crate::completing::{filled, offered_within};
 use crate::support::{Bench, GOOD, Running};
 
 #[test]
@@ -308,7 +308,7 @@ fn a_busy_database_does_not_hold_the_prompt_of_a_shell() {
     holder.pragma_update(None, "locking_mode", "exclusive").unwrap();
     holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let began = Instant::now();
-    let found = offered(&bench, &["inspect", ""]);
+    let found = offered_within(&bench, &["inspect", ""], "200");
     assert!(found.iter().all(|value| value.starts_with("--")), "{found:?}");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
