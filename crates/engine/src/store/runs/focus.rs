@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::focus_large::look_at_all_jobs;
+use super::of_many::add_counted;
 use crate::status::{JobStatus, WaitsFor};
 use crate::store::runs::JobCounts;
 use crate::store::{Runs, json_ids};
@@ -121,15 +122,7 @@ impl Runs<'_> {
                  FROM runs JOIN jobs ON {by jobs.run_id = runs.id}
                  WHERE runs.id {in $1} AND {guard runs.total_jobs <= $2} GROUP BY jobs.run_id, jobs.status",
                 &[(&json_ids(run_ids)).into(), JOBS_OF_RUN_MAX.into()],
-                &mut |row| {
-                    let counted = counts.entry(row.integer(0)?).or_default();
-                    let status = row.parsed(1, JobStatus::parse)?;
-                    counted.add(status, row.integer(2)?);
-                    if status == JobStatus::Failed {
-                        counted.add_allowed_failures(row.integer(3)?);
-                    }
-                    Ok(())
-                },
+                &mut |row| add_counted(&mut counts, row),
             )
         })?;
         Ok(counts)

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::status::JobStatus;
 use crate::store::runs::JobCounts;
 use crate::store::{Runs, json_ids};
-use windlass_db::all;
 use windlass_db::error::Result;
+use windlass_db::{Row, all};
 
 impl Runs<'_> {
     /// How many jobs of each run are in each state. A run without jobs is left out.
@@ -21,15 +21,7 @@ impl Runs<'_> {
                  FROM runs JOIN jobs ON {by jobs.run_id = runs.id}
                  WHERE runs.id {in $1} GROUP BY jobs.run_id, jobs.status",
                 &[(&json_ids(run_ids)).into()],
-                &mut |row| {
-                    let counted = counts.entry(row.integer(0)?).or_default();
-                    let status = row.parsed(1, JobStatus::parse)?;
-                    counted.add(status, row.integer(2)?);
-                    if status == JobStatus::Failed {
-                        counted.add_allowed_failures(row.integer(3)?);
-                    }
-                    Ok(())
-                },
+                &mut |row| add_counted(&mut counts, row),
             )
         })?;
         Ok(counts)
@@ -55,4 +47,15 @@ impl Runs<'_> {
         })?;
         Ok(found.into_iter().collect())
     }
+}
+
+/// Adds a row of (run, state, jobs, jobs that may fail) to the counts of its run.
+pub(super) fn add_counted(counts: &mut BTreeMap<i64, JobCounts>, row: &dyn Row) -> Result<()> {
+    let counted = counts.entry(row.integer(0)?).or_default();
+    let status = row.parsed(1, JobStatus::parse)?;
+    counted.add(status, row.integer(2)?);
+    if status == JobStatus::Failed {
+        counted.add_allowed_failures(row.integer(3)?);
+    }
+    Ok(())
 }
