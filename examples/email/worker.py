@@ -23,7 +23,8 @@ WHERE id = :worker AND status IN ('ALIVE', 'DRAINING')
 WAITING = "SELECT 1 FROM claimable_jobs WHERE queue = :queue AND kind = :kind LIMIT 1"
 CLAIM = """
 UPDATE jobs
-SET status = 'RUNNING', worker_id = :worker, attempt = attempt + 1, started_at = :now, updated_at = :now
+SET status = 'RUNNING', worker_id = :worker, attempt = attempt + 1, ready_at = updated_at,
+    started_at = :now, updated_at = :now
 WHERE id = (SELECT id FROM claimable_jobs WHERE queue = :queue AND kind = :kind
             ORDER BY claim_order, id LIMIT 1)
   AND status = 'PENDING'
@@ -38,7 +39,8 @@ WITH alive AS MATERIALIZED (
     ORDER BY claim_order, id LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 UPDATE jobs
-SET status = 'RUNNING', worker_id = :worker, attempt = attempt + 1, started_at = :now, updated_at = :now
+SET status = 'RUNNING', worker_id = :worker, attempt = attempt + 1, ready_at = updated_at,
+    started_at = :now, updated_at = :now
 FROM chosen
 WHERE jobs.id = chosen.id AND jobs.status = 'PENDING'
 RETURNING jobs.id, jobs.run_id, jobs.attempt, jobs.payload, jobs.timeout_ms

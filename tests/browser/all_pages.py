@@ -13,6 +13,7 @@ def fill(server):
     server.submit("nightly", "day=2026-11-20")
     parts = server.submit("parts")
     waiting = server.submit("decision")
+    asked = server.submit("release")
     sleeping = server.submit("later")
     cancelled = server.submit("later")
     server.windlass("cancel", str(cancelled))
@@ -23,10 +24,13 @@ def fill(server):
     for run in (failed, failed + 1, parts, cancelled):
         server.ended(run)
     server.reached(waiting, lambda run: any(job["status"] == "WAITING" for job in run["jobs"]), "waiting")
+    server.reached(asked, lambda run: any(job["status"] == "WAITING" for job in run["jobs"]), "waiting")
     server.reached(running, lambda run: any(job["status"] == "RUNNING" for job in run["jobs"]), "running")
     return {
         "failed_run": failed,
         "failed_job": server.job(failed, "load")["job_id"],
+        "asked_run": asked,
+        "asked_job": server.job(asked, "allowed")["job_id"],
         "waiting_run": waiting,
         "waiting_job": server.job(waiting, "approved")["job_id"],
         "sleeping_run": sleeping,

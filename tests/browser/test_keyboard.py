@@ -115,7 +115,6 @@ def test_keys_of_all_pages(server, visitors):
     page.keyboard.press("j")
     page.keyboard.press("e")
     expect(page).to_have_url(re.compile(f"/runs/{run}"))
-    page.keyboard.press("e")
     expect(page.locator("#L604")).to_be_in_viewport()
     expect(page.locator("html")).to_have_attribute("data-zone", "Europe/Berlin")
     page.keyboard.press("u")
@@ -134,3 +133,25 @@ def test_keys_in_a_field_are_letters(server, visitors):
     page.keyboard.type("ujx?e")
     expect(page.get_by_label("Go to run, job, key or workflow")).to_have_value("ujx?e")
     expect(page.locator("html")).to_have_attribute("data-zone", "Europe/Berlin")
+
+
+def test_what_failed_is_retried_and_a_person_decides(server, visitors):
+    failed = server.submit("nightly")
+    server.ended(failed)
+    server.allow("repaired")
+    page = visitors.visitor("run")
+    tab_to(page, "^Retry 1 of nightly$")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="1 run retried")).to_be_visible()
+    assert server.ended(failed)["status"] == "SUCCESSFUL"
+    asked = server.submit("release")
+    server.reached(asked, lambda run: any(job["status"] == "WAITING" for job in run["jobs"]), "waiting for a person")
+    page.goto("/approvals")
+    tab_to(page, "^ticket")
+    page.keyboard.type("OPS-7")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    tab_to(page, f"^Approve allowed of run {asked}$")
+    page.keyboard.press("Enter")
+    assert server.ended(asked)["status"] == "SUCCESSFUL"
+    assert server.job(asked, "allowed")["output"]["fields"] == {"ticket": "OPS-7", "stage": "live"}

@@ -42,6 +42,7 @@ def test_the_end_of_a_session_leads_to_the_login(server, visitors):
     page.goto("/login")
     page.get_by_label("Token").fill(token)
     button(page, "Sign in").click()
+    expect(page).to_have_url(re.compile("/runs$"))
     page.goto(f"/runs/{run}")
     expect(button(page, "Cancel")).to_be_visible()
     visitors.expect_console("status of 401|ERR_")
@@ -80,3 +81,17 @@ def test_what_a_role_may_not_do_is_not_offered(server, visitors):
     visitors.expect_console("status of 403")
     page.goto("/workflows/quick/start")
     expect(page.get_by_role("heading", name="The role does not allow it")).to_be_visible()
+
+
+def test_a_change_after_a_restart_needs_no_new_login(server, visitors):
+    run = server.submit("nightly")
+    server.ended(run)
+    page = visitors.visitor("run")
+    page.goto(f"/runs/{run}")
+    expect(state(page)).to_have_text("Failed")
+    visitors.expect_console("ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE|status of 503")
+    server.stop()
+    server.start()
+    server.allow("repaired")
+    button(page, "Retry what failed").click()
+    expect(state(page)).to_have_text("Successful")

@@ -89,6 +89,7 @@ def test_a_person_decides_and_a_queue_is_paused(server, plain):
     page = plain("edit")
     page.goto(f"/runs/{run}?job={server.job(run, 'approved')['job_id']}")
     button(page, f"Approve approved of run {run}").click()
+    expect(button(page, f"Approve approved of run {run}")).to_have_count(0)
     assert server.ended(run)["status"] == "SUCCESSFUL"
     server.windlass("queue", "limit", "mail", "--max-running", "3")
     page.goto("/queues")
@@ -106,3 +107,14 @@ def test_times_are_shown_in_another_zone(server, plain):
     button(page, "Show times in this zone").click()
     expect(page.get_by_role("link", name=re.compile("^Tokyo"))).to_be_visible()
     expect(page.locator("html")).to_have_attribute("data-zone", "Asia/Tokyo")
+
+
+def test_a_form_shows_its_values_as_a_command(server, plain):
+    page = plain("run")
+    page.goto("/workflows/nightly/start")
+    page.get_by_label("note").fill("by hand")
+    button(page, "Show as command").click()
+    expect(page.locator("#elsewhere")).to_contain_text("'note=by hand'")
+    expect(page.get_by_label("note")).to_have_value("by hand")
+    button(page, "Start").click()
+    assert server.ended(run_id(page))["params"]["note"] == "by hand"

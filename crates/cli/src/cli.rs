@@ -15,9 +15,10 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueE
 
 use crate::arguments::{ColorMode, GlobalOptions};
 use crate::commands::{
-    apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
-    import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
-    schema, serve, signal, stats, submit, test, token, validate, variable, watch, why, worker, workflows,
+    apply, approve, artifacts, audit, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt,
+    graph, import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs,
+    schedule, schema, serve, signal, stats, submit, test, token, top, validate, variable, watch, why, worker,
+    workflows,
 };
 #[cfg(feature = "web")]
 use crate::commands::{open, web};
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     Why(why::WhyArgs),
     Jobs(jobs::JobsArgs),
     Stats(stats::StatsArgs),
+    Top(top::TopArgs),
     Cancel(cancel::CancelArgs),
     Signal(signal::SignalArgs),
     Approve(approve::ApproveArgs),
@@ -87,6 +89,7 @@ pub(crate) enum Command {
     Workflows(workflows::WorkflowsArgs),
     Bench(bench::BenchArgs),
     Token(token::TokenArgs),
+    Audit(audit::AuditArgs),
     Notify(notify::NotifyArgs),
     Doctor(doctor::DoctorArgs),
     Db(db::DbArgs),
@@ -111,7 +114,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker", "web"]),
     #[cfg(not(feature = "web"))]
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
-    ("Observe", &["runs", "inspect", "logs", "artifacts", "watch", "why", "jobs", "stats"]),
+    ("Observe", &["runs", "inspect", "logs", "artifacts", "watch", "top", "why", "jobs", "stats"]),
     (
         "Control",
         &[
@@ -124,9 +127,9 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["init", "validate", "plan", "test", "fmt", "schema", "graph", "import", "apply", "workflows"],
     ),
     #[cfg(feature = "web")]
-    ("Maintain", &["doctor", "open", "token", "notify", "bench", "db", "completions", "man"]),
+    ("Maintain", &["doctor", "open", "token", "audit", "notify", "bench", "db", "completions", "man"]),
     #[cfg(not(feature = "web"))]
-    ("Maintain", &["doctor", "token", "notify", "bench", "db", "completions", "man"]),
+    ("Maintain", &["doctor", "token", "audit", "notify", "bench", "db", "completions", "man"]),
 ];
 
 const HEADING: Style = Style::new().bold();

@@ -9,6 +9,7 @@ use rustix::fs::Access;
 use windlass::{Options, Windlass};
 use windlass_db::{Error, OpenMode, Unavailable};
 use windlass_engine::store::{Change, Subject};
+use windlass_engine::trace::TraceParent;
 use windlass_engine::{HasStore, Store};
 use windlass_scheduler::FailureDetector;
 
@@ -162,8 +163,18 @@ impl Database {
         subject: impl Into<Subject>,
         change: impl FnOnce(&Store) -> windlass_db::Result<T>,
     ) -> Result<T, Failure> {
-        let recorded = Change { caller: present_user(), address: None, subject: subject.into() };
-        change(&self.store().recorded(recorded)).map_err(|error| self.failure(error))
+        change(&self.recorded(subject)).map_err(|error| self.failure(error))
+    }
+
+    /// A store that records what it writes as changes by the user of this process.
+    pub(crate) fn recorded(&self, subject: impl Into<Subject>) -> Store {
+        let recorded = Change {
+            caller: present_user(),
+            address: None,
+            subject: subject.into(),
+            traceparent: present_traceparent(),
+        };
+        self.store().recorded(recorded)
     }
 }
 
@@ -172,6 +183,11 @@ pub(crate) fn present_user() -> String {
     let name = ["USER", "LOGNAME"].iter().find_map(|variable| std::env::var(variable).ok());
     name.filter(|name| !name.trim().is_empty())
         .unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()))
+}
+
+/// The place of this process in a trace, which other tools set too. The standard says that an invalid one is ignored.
+fn present_traceparent() -> Option<TraceParent> {
+    std::env::var("TRACEPARENT").ok().and_then(|text| TraceParent::parse(&text))
 }
 
 /// Whether this user may write to the folder of a file.

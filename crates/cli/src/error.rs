@@ -14,7 +14,6 @@ use windlass_workflow::{Colour, Report};
 
 use crate::arguments::OutputFormat;
 use crate::stderr;
-pub(crate) use view::errors_of;
 
 /// Why a command did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -30,9 +30,10 @@ use std::process::ExitCode;
 use crate::arguments::GlobalOptions;
 use crate::cli::{Cli, Command};
 use crate::commands::{
-    apply, approve, artifacts, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt, graph,
-    import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs, schedule,
-    schema, serve, signal, stats, submit, test, token, validate, variable, watch, why, worker, workflows,
+    apply, approve, artifacts, audit, bench, cancel, change, completions, db, delete, doctor, enqueue, fmt,
+    graph, import, init, inspect, jobs, logs, man, notify, plan, queue, rerun, resume, retry, run, runs,
+    schedule, schema, serve, signal, stats, submit, test, token, top, validate, variable, watch, why, worker,
+    workflows,
 };
 #[cfg(feature = "web")]
 use crate::commands::{open, web};
@@ -87,13 +88,14 @@ fn configured(global: GlobalOptions, command: &Command) -> Result<GlobalOptions,
     Ok(global.configured(config.global))
 }
 
-/// Whether a verb starts the log itself: `worker`, `serve` and `web` with the format of their own options.
+/// Whether a verb starts the log itself: `worker`, `serve` and `web` with the format of their own options, and `top` only if it
+/// is not written over the picture.
 fn starts_log(command: &Command) -> bool {
     #[cfg(feature = "web")]
     if matches!(command, Command::Web(_)) {
         return true;
     }
-    matches!(command, Command::Worker(_) | Command::Serve(_) | Command::Test(_))
+    matches!(command, Command::Worker(_) | Command::Serve(_) | Command::Test(_) | Command::Top(_))
 }
 
 fn execute(cli: Cli) -> Result<(), Failure> {
@@ -121,6 +123,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Why(args) => why::execute(&global, &args),
         Command::Jobs(args) => jobs::execute(&global, args),
         Command::Stats(args) => stats::execute(&global, &args),
+        Command::Top(args) => top::execute(&global, &args),
         Command::Cancel(args) => cancel::execute(&global, &args),
         Command::Variable(args) => variable::execute(&global, &args),
         Command::Signal(args) => signal::execute(&global, &args),
@@ -144,6 +147,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Workflows(args) => workflows::execute(&global, &args),
         Command::Bench(args) => bench::execute(&global, &args),
         Command::Token(args) => token::execute(&global, &args),
+        Command::Audit(args) => audit::execute(&global, args),
         Command::Notify(args) => notify::execute(&global, &args),
         Command::Doctor(args) => doctor::execute(&global, &args),
         Command::Db(args) => db::execute(&global, &args),

@@ -137,6 +137,9 @@ CREATE TABLE runs (
     -- `slot` while the run waits for a slot of its key: its jobs are BLOCKED, also those that need no other. An unfinished run
     -- that does not wait has a slot.
     waits_for          {text} CHECK (waits_for = 'slot'),
+    -- The place in the trace of the caller that submitted it, as a W3C `traceparent`. NULL if the caller has none, and for runs
+    -- that jobs have started.
+    traceparent        {text},
     CHECK ((concurrency_key IS NULL) = (concurrency_limit IS NULL) AND (concurrency_key IS NULL) = (on_full IS NULL)),
     CHECK ((parent_job_id IS NULL) = (root_run_id IS NULL)),
     UNIQUE (schedule_id, scheduled_for)
@@ -286,6 +289,8 @@ CREATE TABLE jobs (
     -- From here on a column is NULL in most rows, and the more often the later it stands. SQLite as Windlass builds it does
     -- not store the NULLs at the end of a row, and most of the time of a claim goes to reading and writing the row.
     worker_id            {integer},
+    -- When it became PENDING for its last attempt: no later than its claim. Until it is claimed, `updated_at` says it.
+    ready_at             {integer},
     started_at           {integer},
     finished_at          {integer},
     output               {text},
@@ -468,22 +473,25 @@ CREATE TABLE triggered_runs (
     depth         {integer} NOT NULL CHECK (depth >= 1)
 ) {strict};
 
--- Where notifications go. `serve` writes the rows from its configuration. Commands and addresses are only there: they may
--- contain secrets.
+-- Where notifications go. Each `serve` writes rows of its own from its configuration. Commands and addresses are only there:
+-- they may contain secrets.
 CREATE TABLE notification_targets (
-    name        {text} NOT NULL PRIMARY KEY,
-    -- The worker of the service that wrote the row last.
+    name        {text} NOT NULL,
+    -- The worker of the service that has the target.
     worker_id   {integer} NOT NULL,
-    updated_at  {integer} NOT NULL
+    updated_at  {integer} NOT NULL,
+    PRIMARY KEY (name, worker_id)
 ) {strict};
 
 -- What a target wants: events; if it has rows for workflows, only of these; if it has rows for tags, only with one of these.
 CREATE TABLE notification_filters (
-    target  {text} NOT NULL REFERENCES notification_targets (name) ON DELETE CASCADE,
-    sort    {text} NOT NULL CHECK (sort IN ('event', 'workflow', 'tag')),
+    target     {text} NOT NULL,
+    worker_id  {integer} NOT NULL,
+    sort       {text} NOT NULL CHECK (sort IN ('event', 'workflow', 'tag')),
     -- The name of a workflow may end with `*`.
-    value   {text} NOT NULL,
-    PRIMARY KEY (target, sort, value)
+    value      {text} NOT NULL,
+    PRIMARY KEY (target, worker_id, sort, value),
+    FOREIGN KEY (target, worker_id) REFERENCES notification_targets (name, worker_id) ON DELETE CASCADE
 ) {clustered};
 
 CREATE INDEX notification_filters_of_sort ON notification_filters (sort, value);
@@ -538,16 +546,20 @@ CREATE TABLE job_dependencies (
 
 CREATE INDEX job_dependencies_child ON job_dependencies (child_id, parent_id);
 
--- The attempts that did not succeed, and their errors.
+-- The attempts that did not succeed, and their errors. An attempt that succeeded is here if its job was retried after it.
 CREATE TABLE job_attempts (
     job_id       {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     attempt      {integer} NOT NULL,
     worker_id    {integer},
     outcome      {text} NOT NULL
-                 CHECK (outcome IN ('failed', 'timed_out', 'interrupted', 'cancelled')),
+                 CHECK (outcome IN ('failed', 'timed_out', 'interrupted', 'cancelled', 'successful')),
     error        {text},
+    -- As in `jobs`, for this attempt.
+    ready_at     {integer},
     started_at   {integer},
     finished_at  {integer} NOT NULL,
+    -- When its run was retried, if this was the last attempt before.
+    retried_at   {integer},
     PRIMARY KEY (job_id, attempt)
 ) {clustered};
 
@@ -681,6 +693,25 @@ CREATE TABLE audit (
     -- What came of it, for example the run that was started.
     result   {text}
 ) {strict};
+
+-- Requests that were sent with a key: the same request is made once. The row is written by the transactions of its changes.
+CREATE TABLE idempotency_keys (
+    id           {id},
+    -- Whose key it is, for example `token 3`.
+    caller       {text} NOT NULL,
+    request_key  {text} NOT NULL,
+    -- The SHA-256 of the request.
+    request      {text} NOT NULL,
+    -- What each change of the request returned, as a JSON object.
+    results      {text} NOT NULL,
+    -- The answer that was sent. NULL until it is known, or if it is too long.
+    status       {integer},
+    answer       {text},
+    created_at   {integer} NOT NULL,
+    CHECK ((status IS NULL) = (answer IS NULL))
+) {strict};
+
+CREATE UNIQUE INDEX idempotency_keys_by_key ON idempotency_keys (caller, request_key);
 
 CREATE VIEW job_stats AS
     SELECT status, count(*) AS jobs FROM jobs GROUP BY status;

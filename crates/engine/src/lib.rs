@@ -11,6 +11,7 @@ pub mod signature;
 pub mod status;
 pub mod store;
 mod tables;
+pub mod trace;
 pub mod transition;
 pub mod values;
 

@@ -49,6 +49,7 @@ pub static TABLES: Tables = Tables {
         "tokens",
         "sessions",
         "audit",
+        "idempotency_keys",
         "variables",
         "job_stats",
         "dead_letters",

@@ -107,6 +107,7 @@ fn random_run_filter(random: &Random) -> RunFilter {
         RunStatus::ALL.to_vec(),
     ];
     RunFilter {
+        trigger: None,
         children: false,
         workflow: maybe(random, &["w0", "w1", "w2", "none"]).map(str::to_owned),
         tag: maybe(random, &[None, None, Some("t0"), Some("t1"), Some("t")]).flatten().map(str::to_owned),
@@ -170,21 +171,21 @@ fn a_search_among_runs_stops_and_goes_on() {
     let bench = Bench::new();
     bench.raw().execute(concat!(
         "INSERT INTO runs (workflow, status, params, finished_at) ",
-        numbers!("120000"),
+        numbers!("80000"),
         " SELECT CASE n % 2 WHEN 0 THEN 'w0' ELSE 'w1' END, 'SUCCESSFUL',
                  CASE n WHEN 5 THEN '{\"day\":\"monday\"}' ELSE '{}' END, 1 FROM numbers"
     ));
     let params = vec![ParamFilter { name: "day".to_owned(), value: "monday".to_owned() }];
     let mut filter = RunFilter { params, ..RunFilter::newest(10) };
     let page = bench.store.runs().list(&filter).unwrap();
-    let floor = 120_000 - SEARCH_MAX + 1;
+    let floor = 80_000 - SEARCH_MAX + 1;
     assert_eq!((page.rows.len(), page.next, page.searched_to), (0, Some(floor), Some(floor)));
     filter.cursor.before = page.next;
     let page = bench.store.runs().list(&filter).unwrap();
     assert_eq!(page.rows.iter().map(|run| run.id).collect::<Vec<_>>(), [5]);
     assert_eq!((page.next, page.searched_to), (None, None));
     // A tag that few runs have narrows the search.
-    bench.raw().execute("INSERT INTO run_tags (tag, run_id) VALUES ('few', 5), ('few', 6), ('few', 119999)");
+    bench.raw().execute("INSERT INTO run_tags (tag, run_id) VALUES ('few', 5), ('few', 6), ('few', 79999)");
     let tagged = RunFilter { tag: Some("few".to_owned()), ..RunFilter::newest(10) };
     let narrow = RunFilter { params: filter.params.clone(), ..tagged };
     let page = bench.store.runs().list(&narrow).unwrap();

@@ -211,6 +211,49 @@ fn a_target_stays_as_long_as_a_service_may_have_it() {
     assert_eq!(names(), ["c"], "nobody has a any more");
 }
 
+/// Two services with the same targets leave each other's rows alone, and neither takes the targets of the other with it.
+#[test]
+fn a_target_goes_with_its_last_service() {
+    let bench = Bench::new();
+    let (first, second, third) = (bench.worker(), bench.worker(), bench.worker());
+    let ops = || vec![target("ops", &[RunFailed])];
+    let rows = || -> Vec<(i64, i64)> {
+        let sql = "SELECT worker_id, updated_at FROM notification_targets ORDER BY worker_id";
+        bench.raw().rows(sql, |row| Ok((row.get(0)?, row.get(1)?)))
+    };
+    set(&bench, first, &ops());
+    set(&bench, second, &ops());
+    let written = rows();
+    assert_eq!(written.iter().map(|(owner, _at)| *owner).collect::<Vec<_>>(), [first, second]);
+    bench.clock.advance_ms(60_000);
+    set(&bench, first, &ops());
+    set(&bench, second, &ops());
+    assert_eq!(rows(), written, "nothing is written again");
+    // The one that wrote last dies, and one without targets starts.
+    bench.store.for_workers().set_status(second, WorkerStatus::Dead).unwrap();
+    set(&bench, third, &[]);
+    let run = end_run(&bench, third, graph(vec![vec![]]), false);
+    assert_eq!(told(&bench), [("ops".to_owned(), RunFailed, run)], "once, and by the one that lives");
+    bench.store.for_workers().set_status(first, WorkerStatus::Stopped).unwrap();
+    set(&bench, third, &[]);
+    assert_eq!(rows(), [], "nobody has it any more");
+}
+
+#[test]
+fn what_any_service_wants_of_a_target_is_told_once() {
+    let bench = Bench::new();
+    let (first, second) = (bench.worker(), bench.worker());
+    let narrow = NewTarget { workflows: vec!["etl".to_owned()], ..target("ops", &[RunFailed]) };
+    set(&bench, first, &[narrow]);
+    set(&bench, second, &[NewTarget { tags: vec!["prod".to_owned()], ..target("ops", &[RunFailed]) }]);
+    let of_first = end_run(&bench, first, named("etl", &[]), false);
+    let of_second = end_run(&bench, first, named("other", &["prod"]), false);
+    let of_both = end_run(&bench, first, named("etl", &["prod"]), false);
+    end_run(&bench, first, named("other", &[]), false);
+    let ops = |run| ("ops".to_owned(), RunFailed, run);
+    assert_eq!(told(&bench), [ops(of_first), ops(of_second), ops(of_both)]);
+}
+
 #[test]
 fn a_worker_that_died_is_told_once() {
     let bench = Bench::new();

@@ -17,8 +17,8 @@ use support::{graph, new_worker, noop, request, success};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::{Connection, Database, Durability, Recovery};
 use windlass_engine::store::{
-    Cancellation, ClaimedJob, Claims, JobFilter, LogLine, LogStream, NewJob, NewRegistration, RetrySelection,
-    RunFilter, Scope,
+    Cancellation, Change, ClaimedJob, Claims, IdempotencyKey, JobFilter, LogLine, LogStream, NewJob,
+    NewRegistration, NewRun, RetrySelection, RunFilter, Scope, Submitted,
 };
 use windlass_engine::transition::Outcome;
 use windlass_engine::{Clock, Error, JobStatus, Random, RunStatus, Store, TABLES, Unavailable, WorkerStatus};
@@ -166,6 +166,11 @@ const WRITES: &[(&str, LoseCommit)] = &[
     ("cancel a job", cancel_job),
     ("retry", retry),
     ("resume a queue", resume_queue),
+    ("a recorded job", recorded_enqueue),
+    ("a recorded run whose key is known", recorded_submit),
+    ("a recorded run of a schedule", recorded_trigger),
+    ("a recorded change of nothing", recorded_resume),
+    ("a job with an idempotency key", enqueue_once),
     ("register and stop a worker", register_and_stop),
     ("renew a lease", renew),
     ("write logs", write_logs),
@@ -316,6 +321,66 @@ fn resume_queue(setup: &Setup, how: Break) {
     setup.direct.queues().pause("some").unwrap();
     assert!(setup.lose(how, |store| store.queues().resume("some").unwrap()), "it was paused");
     assert_eq!(setup.direct.queues().paused().unwrap(), Vec::<String>::new());
+}
+
+/// Makes a recorded change, and expects one line about it.
+fn record<T: Send>(setup: &Setup, how: Break, act: impl FnOnce(&Store) -> T + Send) -> T {
+    let lines = || setup.count("SELECT count(*) FROM windlass.audit");
+    let before = lines();
+    let subject = "something".into();
+    let change = Change { caller: "ada".to_owned(), address: None, subject, traceparent: None };
+    let value = setup.lose(how, |store| act(&store.recorded(change)));
+    assert_eq!(lines(), before + 1, "one line");
+    value
+}
+
+fn recorded_enqueue(setup: &Setup, how: Break) {
+    let before = setup.count("SELECT count(*) FROM windlass.jobs");
+    let ids = record(setup, how, |store| store.jobs().enqueue(vec![noop()]).unwrap());
+    assert_eq!(setup.direct.jobs().get(ids[0]).unwrap().kind, "noop");
+    assert_eq!(setup.count("SELECT count(*) FROM windlass.jobs"), before + 1);
+    setup.server.client().batch_execute("DELETE FROM windlass.jobs WHERE run_id IS NULL").unwrap();
+}
+
+/// The run is there already, so no row of it proves that this transaction was kept.
+fn recorded_submit(setup: &Setup, how: Break) {
+    let run = NewRun {
+        workflow: graph(vec![vec![]]),
+        params: Default::default(),
+        dir: None,
+        run_key: Some("known".to_owned()),
+        occasion: None,
+    };
+    let known = setup.direct.runs().submit(run.clone()).unwrap().run_id;
+    let submitted = record(setup, how, |store| store.runs().submit(run).unwrap());
+    assert_eq!(submitted, Submitted { run_id: known, created: false });
+}
+
+fn recorded_trigger(setup: &Setup, how: Break) {
+    let id = schedule(setup);
+    while setup.direct.for_scheduler().fire(id).unwrap().again {}
+    let before = setup.runs();
+    let submitted = record(setup, how, |store| store.schedules().fire(id).unwrap());
+    assert!(submitted.created);
+    assert_eq!(setup.runs(), before + 1);
+}
+
+fn recorded_resume(setup: &Setup, how: Break) {
+    assert!(!record(setup, how, |store| store.queues().resume("quiet").unwrap()), "it was not paused");
+}
+
+fn enqueue_once(setup: &Setup, how: Break) {
+    let before = setup.count("SELECT count(*) FROM windlass.jobs");
+    let number = setup.count("SELECT count(*) FROM windlass.idempotency_keys");
+    let key =
+        IdempotencyKey { caller: "token 1".to_owned(), key: format!("k{number}"), request: "r".to_owned() };
+    let ids = record(setup, how, |store| store.once(key.clone()).jobs().enqueue(vec![noop()]).unwrap());
+    let subject = "something".into();
+    let change = Change { caller: "ada".to_owned(), address: None, subject, traceparent: None };
+    let again = setup.direct.once(key).recorded(change).jobs().enqueue(vec![noop()]).unwrap();
+    assert_eq!(again, ids);
+    assert_eq!(setup.count("SELECT count(*) FROM windlass.jobs"), before + 1);
+    setup.server.client().batch_execute("DELETE FROM windlass.jobs WHERE run_id IS NULL").unwrap();
 }
 
 fn register_and_stop(setup: &Setup, how: Break) {

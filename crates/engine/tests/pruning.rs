@@ -322,8 +322,8 @@ const DAY_MS: i64 = 24 * 3_600 * 1_000;
 #[test]
 fn old_lines_of_the_audit_are_deleted_and_never_more_than_a_million_stay() {
     let bench = Bench::new();
-    let change =
-        Change { caller: "ada".to_owned(), address: None, subject: Subject::Queue("mail".to_owned()) };
+    let subject = Subject::Queue("mail".to_owned());
+    let change = Change { caller: "ada".to_owned(), address: None, subject, traceparent: None };
     let recorded = bench.store.recorded(change);
     let lines = || bench.raw().value::<i64>("SELECT count(*) FROM audit");
     recorded.queues().pause("mail").unwrap();

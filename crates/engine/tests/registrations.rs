@@ -23,7 +23,7 @@ fn apply(bench: &Bench, jobs: usize) -> Applied {
 }
 
 fn numbers(bench: &Bench, name: &str) -> Vec<i64> {
-    let versions = bench.store.registrations().versions(name, 100).unwrap();
+    let versions = bench.store.registrations().versions(name, None, 100).unwrap();
     versions.iter().map(|version| version.version).collect()
 }
 

@@ -180,3 +180,40 @@ fn the_time_before_a_retry_counts_and_the_time_between_does_not() {
     bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
     assert_eq!(execute(1, success()), (219, 1));
 }
+
+#[test]
+fn a_retry_keeps_the_attempts_that_it_replaces() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![], vec![0]]));
+    let run = || {
+        for _job in 0..2 {
+            bench.clock.advance_ms(10);
+            let job = bench.claim(worker, 1).remove(0);
+            bench.clock.advance_ms(10);
+            let outcome = if job.name.as_deref() == Some("j0") { success() } else { failure() };
+            bench.finish(worker, &job, outcome);
+        }
+        bench.clock.advance_ms(1_000);
+    };
+    run();
+    bench.store.runs().retry(run_id, RetrySelection::From("j0".to_owned())).unwrap();
+    run();
+    bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
+    let of = |name: &str| {
+        let job = bench.store.jobs().find_by_name(run_id, name).unwrap().unwrap();
+        let attempts = bench.store.jobs().attempts(job.id).unwrap();
+        assert_eq!(bench.store.jobs().attempts_of_each(&[job.id]).unwrap()[&job.id], attempts);
+        attempts
+            .into_iter()
+            .map(|kept| {
+                assert_eq!((kept.worker_id, kept.finished_at - kept.started_at.unwrap()), (Some(worker), 10));
+                (kept.attempt, kept.outcome, kept.retried_at)
+            })
+            .collect::<Vec<_>>()
+    };
+    let (first, second) = (Some(1_001_040), Some(1_002_080));
+    assert_eq!(of("j0"), [(1, "successful".to_owned(), first)]);
+    assert_eq!(of("j1"), [(1, "failed".to_owned(), first), (2, "failed".to_owned(), second)]);
+    bench.assert_sound();
+}

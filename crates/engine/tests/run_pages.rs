@@ -244,6 +244,34 @@ fn a_window_of_a_run_has_the_failed_and_running_jobs_first() {
     }
 }
 
+#[test]
+fn the_jobs_around_one_are_read_with_their_edges_and_no_more() {
+    let bench = bench(&[
+        format!("{RUN} (1, 'w', 'RUNNING', 5000, 0, 0, 0, NULL)"),
+        "INSERT INTO jobs (id, run_id, name, kind, status)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 5000)
+         SELECT n, 1, 'a' || n, 'shell', 'BLOCKED' FROM numbers"
+            .to_owned(),
+        // 1 is needed by 2 to 4000; 4000, 4001 and so on are a chain.
+        "INSERT INTO job_dependencies (parent_id, child_id) SELECT 1, id FROM jobs WHERE id BETWEEN 2 AND 4000"
+            .to_owned(),
+        "INSERT INTO job_dependencies (parent_id, child_id) SELECT id, id + 1 FROM jobs WHERE id BETWEEN 4000 AND 4999"
+            .to_owned(),
+    ]);
+    let jobs = bench.store.jobs();
+    let ids = |job_id, most| {
+        let around = jobs.around(job_id, most).unwrap();
+        (around.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), around.edges)
+    };
+    assert_eq!(
+        ids(4_998, 4),
+        (vec![4_996, 4_997, 4_998, 4_999], vec![(4_996, 4_997), (4_997, 4_998), (4_998, 4_999)])
+    );
+    assert_eq!(ids(4_000, 4), (vec![1, 2, 4_000, 4_001], vec![(1, 2), (1, 4_000), (4_000, 4_001)]));
+    assert_eq!(ids(1, 60).0.len(), 60);
+    assert_eq!(ids(9_999, 60), (vec![], vec![]));
+}
+
 /// A run with 10,000 jobs, of which the indexes find the ones that matter.
 #[test]
 fn the_job_that_failed_is_found_among_ten_thousand() {
@@ -272,6 +300,17 @@ fn the_job_that_failed_is_found_among_ten_thousand() {
     bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL', waits_for = NULL WHERE id = 10001");
     bench.raw().execute("UPDATE jobs SET status = 'PENDING', finished_at = NULL WHERE id = 19999");
     assert_eq!(bench.store.runs().focused_jobs(&[2]).unwrap()[&2].id, 19_999);
+    // Those that only wait, far behind the first thousand.
+    let of_second = || bench.store.runs().focused_jobs(&[2]).unwrap().remove(&2).unwrap();
+    bench.raw().execute(
+        "UPDATE jobs SET status = 'WAITING', waits_for = 'approval', finished_at = NULL WHERE id = 19998",
+    );
+    assert_eq!((of_second().id, of_second().waits_for), (19_998, Some(WaitsFor::Approval)));
+    bench.raw().execute(
+        "UPDATE jobs SET status = 'SUCCESSFUL', waits_for = NULL, finished_at = 5 WHERE id IN (19998, 19999)",
+    );
+    bench.raw().execute("UPDATE jobs SET status = 'SCHEDULED', finished_at = NULL WHERE id = 19997");
+    assert_eq!((of_second().id, of_second().status), (19_997, JobStatus::Scheduled));
 }
 
 #[test]

@@ -271,8 +271,8 @@ fn describe_postgres(server: &Sql) -> Description {
         found.extend(server.rows(&format!(
             "SELECT attname, confrelid::regclass, CASE confdeltype WHEN 'a' THEN 'NO ACTION' WHEN 'c' THEN 'CASCADE'
                     ELSE confdeltype::text END
-             FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = conkey[1]
-             WHERE contype = 'f' AND cardinality(conkey) = 1 AND conrelid = CAST('{name}' AS regclass)"),
+             FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY (conkey)
+             WHERE contype = 'f' AND conrelid = CAST('{name}' AS regclass)"),
             |row| foreign_key(name, row)));
         postgres_indexes(server, name, &mut found);
     }

@@ -10,6 +10,7 @@ use support::reading;
 use support::tapped::{Tap, Tapped};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Connection, Dialect, Statement, Value};
+use windlass_engine::store::Count;
 use windlass_engine::{Clock, Random, Store, TABLES};
 
 /// A statement with its parameters.
@@ -31,10 +32,16 @@ fn owned(value: &Value<'_>) -> rusqlite::types::Value {
 
 /// The statements of some reads, in a database that was used for long.
 fn record(path: &Path, read: fn(&Store)) -> Recorded {
-    let inner = SqliteDatabase::open(path, &TABLES, &SqliteOptions::default()).unwrap();
+    drop(SqliteDatabase::open(path, &TABLES, &SqliteOptions::default()).unwrap());
     let raw = rusqlite::Connection::open(path).unwrap();
     raw.execute_batch(&format!("BEGIN; {}; COMMIT", reading::FILL.join(";"))).unwrap();
     drop(raw);
+    record_reads(path, read)
+}
+
+/// The same in a database that is filled.
+fn record_reads(path: &Path, read: fn(&Store)) -> Recorded {
+    let inner = SqliteDatabase::open(path, &TABLES, &SqliteOptions::default()).unwrap();
     let recorded = Arc::new(Mutex::new(Recorded::new()));
     let kept = Arc::clone(&recorded);
     let tap: Tap = Arc::new(move |_connection: &mut dyn Connection, statement, parameters| {
@@ -75,7 +82,12 @@ fn lists_and_reports_read_no_more_rows_than_they_need() {
     let statements = record(&path, reading::read_by_indexes);
     let raw = rusqlite::Connection::open(&path).unwrap();
     assert_no_table_is_read_whole(&raw, &statements);
-    for (statement, parameters) in &statements {
+    assert_steps(&raw, &statements, STEPS_MAX);
+}
+
+/// Each statement takes fewer steps.
+fn assert_steps(raw: &rusqlite::Connection, statements: &Recorded, most: i32) {
+    for (statement, parameters) in statements {
         for text in statement.texts(Dialect::Sqlite, TABLES.fragments) {
             let mut prepared = raw.prepare(&text).unwrap();
             for (number, parameter) in (1..).zip(parameters) {
@@ -87,9 +99,43 @@ fn lists_and_reports_read_no_more_rows_than_they_need() {
             while rows.next().unwrap().is_some() {}
             drop(rows);
             let steps = prepared.get_status(rusqlite::StatementStatus::VmStep);
-            assert!(steps < STEPS_MAX, "{steps} steps for {parameters:?} in: {statement}");
+            assert!(steps < most, "{steps} steps for {parameters:?} in: {statement}");
         }
     }
+}
+
+/// A page about queues and the health count jobs up to a bound. Without one, a statement would take five times as many steps.
+#[test]
+fn a_backlog_is_not_counted_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    record(&path, |_store| {});
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute_batch(
+        "INSERT INTO jobs (queue, kind, status)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000)
+         SELECT 'backlog', 'noop', 'PENDING' FROM numbers",
+    )
+    .unwrap();
+    let read = |store: &Store| {
+        let page = store.queues().page(Some("a"), 100).unwrap();
+        let backlog = page.rows.iter().find(|queue| queue.name == "backlog").unwrap();
+        assert_eq!(backlog.pending, Count { number: 20_000, is_exact: false });
+        assert!(!store.upkeep().health().unwrap().pending.is_exact);
+        store.queues().find("backlog").unwrap();
+    };
+    assert_steps(&raw, &record_reads(&path, read), 300_000);
+}
+
+/// A server plans each statement again, so forty-eight parts are not as many statements.
+#[test]
+fn a_histogram_is_two_statements() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let statements = record(&path, |store| {
+        store.runs().histogram(10_000_000, 50_000_000, 48).unwrap();
+    });
+    assert_eq!(statements.len(), 2);
 }
 
 #[test]

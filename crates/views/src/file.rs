@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use windlass_workflow::Report;
 
 /// The result of checking one file.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -25,6 +26,22 @@ pub struct FileError {
     pub place: Option<PlaceView>,
     /// What to do about it.
     pub next_step: Option<String>,
+}
+
+impl FileError {
+    /// The errors or the warnings of a report, each with its place.
+    pub fn all_of(report: &Report) -> Vec<FileError> {
+        let errors = report.diagnostics().iter().map(|diagnostic| FileError {
+            message: diagnostic.message.clone(),
+            place: Some(PlaceView {
+                file: diagnostic.file.clone(),
+                line: diagnostic.line,
+                column: diagnostic.column,
+            }),
+            next_step: diagnostic.advice().map(str::to_owned),
+        });
+        errors.collect()
+    }
 }
 
 /// A place in a file.

@@ -1,5 +1,7 @@
 //! A job as JSON.
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -44,6 +46,8 @@ pub struct JobView {
     execute_after: Option<Instant>,
     /// When it was accepted.
     created_at: Option<Instant>,
+    /// When a worker could take it, for its last attempt or the next one.
+    ready_at: Option<Instant>,
     /// When its last attempt started.
     started_at: Option<Instant>,
     /// When it ended.
@@ -84,6 +88,12 @@ impl JobView {
         Ok(JobView::new(job, names_of_needed_jobs(store, job)?))
     }
 
+    /// Reads the same for many jobs at once.
+    pub fn read_all(store: &Store, jobs: &[Job]) -> Result<Vec<JobView>> {
+        let mut needs = names_needed_by(store, jobs)?;
+        Ok(jobs.iter().map(|job| JobView::new(job, needs.remove(&job.id).unwrap_or_default())).collect())
+    }
+
     /// `needs` are the names of the jobs that the job needs.
     pub fn new(job: &Job, needs: Vec<String>) -> JobView {
         JobView {
@@ -101,6 +111,7 @@ impl JobView {
             interruptions: job.interruptions,
             execute_after: instant(Some(job.execute_after)),
             created_at: instant(Some(job.created_at)),
+            ready_at: instant(job.ready_at),
             started_at: instant(job.started_at),
             finished_at: instant(job.finished_at),
             duration_ms: duration_ms(job.started_at, job.finished_at),
@@ -125,6 +136,17 @@ pub fn names_of_needed_jobs(store: &Store, job: &Job) -> Result<Vec<String>> {
     Ok(store.jobs().parents(job.id)?.iter().map(job_name).collect())
 }
 
+/// The same for many jobs, by the id of the job that needs them.
+pub(crate) fn names_needed_by(store: &Store, jobs: &[Job]) -> Result<HashMap<i64, Vec<String>>> {
+    let ids: Vec<i64> = jobs.iter().map(|job| job.id).collect();
+    let mut needs: HashMap<i64, Vec<String>> = HashMap::new();
+    for needed in store.jobs().needed_by(&ids)? {
+        let name = needed.name.unwrap_or_else(|| format!("j{}", needed.id));
+        needs.entry(needed.needed_by).or_default().push(name);
+    }
+    Ok(needs)
+}
+
 /// The name of the job with `for_each` of which a job is an item: `load` for `load[3]`.
 fn group_name(job: &Job) -> Option<String> {
     job.group_id?;
@@ -137,7 +159,7 @@ pub(crate) fn job_name(job: &Job) -> String {
     job.name.clone().unwrap_or_else(|| format!("j{}", job.id))
 }
 
-/// A job with its payload and the attempts that did not succeed.
+/// A job with its payload and its recorded attempts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct InspectedJob {
     /// The job itself.
@@ -149,7 +171,7 @@ pub struct InspectedJob {
     rounds: Option<i64>,
     /// How many rounds it may have.
     max_rounds: Option<i64>,
-    /// The attempts that did not succeed.
+    /// The attempts that did not succeed, and those that a retry of the run has replaced.
     attempts: Vec<AttemptView>,
 }
 
@@ -166,19 +188,21 @@ impl InspectedJob {
     }
 }
 
-/// An attempt that did not succeed.
+/// An attempt that did not succeed, or that succeeded before its run was retried.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Attempt")]
 pub struct AttemptView {
     /// Its number, from 1.
     attempt: i64,
     /// How it ended.
-    #[schemars(extend("enum" = ["failed", "timed_out", "interrupted", "cancelled"]))]
+    #[schemars(extend("enum" = ["failed", "timed_out", "interrupted", "cancelled", "successful"]))]
     outcome: String,
     /// Why.
     error: Option<String>,
     /// The worker that executed it.
     worker_id: Option<i64>,
+    /// When a worker could take the job for it.
+    ready_at: Option<Instant>,
     /// When it started.
     started_at: Option<Instant>,
     /// When it ended.
@@ -193,6 +217,7 @@ impl AttemptView {
             outcome: attempt.outcome.clone(),
             error: attempt.error.clone(),
             worker_id: attempt.worker_id,
+            ready_at: instant(attempt.ready_at),
             started_at: instant(attempt.started_at),
             finished_at: instant(Some(attempt.finished_at)),
         }

@@ -23,6 +23,8 @@ mod schema;
 mod stats;
 mod test;
 mod time;
+#[cfg(feature = "otlp")]
+mod trace;
 mod variable;
 mod why;
 mod workflow;
@@ -55,8 +57,10 @@ pub use schema::{make_exact, schema_generator};
 pub use stats::{StatsView, WorkerView};
 pub use test::{CrashDifferenceView, CrashesView, DifferenceView, RepeatedView, TestedCase};
 pub use time::{Instant, rfc3339};
+#[cfg(feature = "otlp")]
+pub use trace::{SpansLeftOut, attempt_span, job_span, run_span, successful_attempt_span, trace_request};
 pub use variable::{DeletedVariable, VariableView};
-pub use why::{ReasonView, WhyRunView, WhyView, reason_kind};
+pub use why::{ExplainedRun, ReasonSentence, ReasonView, WhyRunView, WhyView, reason_kind};
 pub use workflow::{AppliedView, DefinitionView, RegistrationView, VersionView};
 pub use workflow_changes::{ChangedPart, PartChanges, WorkflowChanges};
 pub use written_file::{FormattedFile, ImportView, ImportedFile, WrittenFile};

@@ -26,7 +26,7 @@ pub struct NotifyView {
 pub struct TargetView {
     /// Its name.
     pub target: String,
-    /// How it is reached, `url` or `command`; null if this configuration does not have it.
+    /// How it is reached, `url`, `command` or `traces`; null if this configuration does not have it.
     pub means: Option<&'static str>,
     /// Which events it wants, as far as this configuration says.
     pub on: Vec<&'static str>,

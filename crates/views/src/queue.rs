@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use windlass_engine::JobStatus;
 use windlass_engine::store::{Order, Queue};
 
 use crate::time::{Instant, instant};
@@ -30,11 +31,20 @@ pub struct QueueView {
     scheduled: i64,
     /// Its jobs that are WAITING.
     waiting: i64,
+    /// The states of which it may have more jobs than the number says, because counting stopped at a bound.
+    at_least: Vec<&'static str>,
 }
 
 impl QueueView {
     /// From the row of the queue.
     pub fn new(queue: &Queue) -> QueueView {
+        let counts = [
+            (JobStatus::Pending, queue.pending),
+            (JobStatus::Running, queue.running),
+            (JobStatus::Scheduled, queue.scheduled),
+            (JobStatus::Waiting, queue.waiting),
+        ];
+        let cut = counts.iter().filter(|(_status, count)| !count.is_exact);
         QueueView {
             queue: queue.name.clone(),
             paused_at: instant(queue.paused_at),
@@ -42,10 +52,11 @@ impl QueueView {
             rate_jobs: queue.rate.map(|rate| rate.jobs),
             rate_interval_ms: queue.rate.map(|rate| rate.interval_ms),
             fifo: queue.order == Order::Arrival,
-            pending: queue.pending,
-            running: queue.running,
-            scheduled: queue.scheduled,
-            waiting: queue.waiting,
+            pending: queue.pending.number,
+            running: queue.running.number,
+            scheduled: queue.scheduled.number,
+            waiting: queue.waiting.number,
+            at_least: cut.map(|(status, _count)| status.as_str()).collect(),
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use windlass_engine::store::{Job, JobCounts, Run, RunDefinition, Submitted, Workspace, WorkspaceState};
 use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store, WaitsFor};
 
-use crate::job::job_name;
+use crate::job::{job_name, names_needed_by};
 use crate::time::{Instant, duration_ms, instant};
 use crate::{JobView, json};
 
@@ -233,14 +233,29 @@ impl RunDefinitionView {
 impl InspectedRun {
     /// Reads the jobs of the run and what each of them needs.
     pub fn read(store: &Store, run: &Run) -> Result<InspectedRun> {
-        let mut jobs = store.jobs().of_run(run.id)?;
-        store.jobs().collect_outputs(&mut jobs)?;
+        let jobs = store.jobs().of_run(run.id)?;
         let needs = needed_jobs_of_run(store, run.id, &jobs)?;
+        InspectedRun::with_jobs(store, run, jobs, &needs)
+    }
+
+    /// The same with some of its jobs.
+    pub fn read_part(store: &Store, run: &Run, jobs: Vec<Job>) -> Result<InspectedRun> {
+        let needs = names_needed_by(store, &jobs)?;
+        InspectedRun::with_jobs(store, run, jobs, &needs)
+    }
+
+    fn with_jobs(
+        store: &Store,
+        run: &Run,
+        mut jobs: Vec<Job>,
+        needs: &HashMap<i64, Vec<String>>,
+    ) -> Result<InspectedRun> {
+        store.jobs().collect_outputs(&mut jobs)?;
         let outputs = known_outputs(store, run.id)?;
         let workspace = workspace_path(store.runs().workspace(run.id)?);
         let definitions = store.runs().definitions(run.id)?;
         let run = RunView::read(store, run)?;
-        Ok(InspectedRun::new(run, outputs, workspace, &definitions, &jobs, &needs))
+        Ok(InspectedRun::new(run, outputs, workspace, &definitions, &jobs, needs))
     }
 
     /// `needs` are the names of the jobs that a job needs, by the id of that job.

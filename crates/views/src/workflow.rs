@@ -15,8 +15,8 @@ use crate::workflow_changes::WorkflowChanges;
 pub struct AppliedView {
     /// Its name.
     workflow: String,
-    /// The absolute path of its file.
-    file: String,
+    /// The absolute path of its file; null if it was sent to the web server.
+    file: Option<String>,
     /// The number of the version.
     version: i64,
     /// What was done.
@@ -27,11 +27,11 @@ pub struct AppliedView {
 }
 
 impl AppliedView {
-    /// `file` is the absolute path; `workflow` is its content.
-    pub fn new(file: &str, workflow: &Workflow, applied: &Applied) -> AppliedView {
+    /// `file` is the absolute path, if there is one; `workflow` is its content.
+    pub fn new(file: Option<&str>, workflow: &Workflow, applied: &Applied) -> AppliedView {
         AppliedView {
             workflow: applied.name.clone(),
-            file: file.to_owned(),
+            file: file.map(str::to_owned),
             version: applied.version,
             change: match applied.change {
                 RegistrationChange::Created => "created",

@@ -9,14 +9,21 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::pages::assets::assets;
 use crate::problem::Problem;
 
 /// Tells nginx to pass on what comes.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
+/// The lowest number that a search looked at.
+const SEARCHED_TO: HeaderName = HeaderName::from_static("windlass-searched-to");
+
 const HTML: &str = "text/html; charset=utf-8";
 /// With this header a page comes without its frame, which has the time of day. So its `ETag` says whether it is the same.
 const FRAGMENT: HeaderName = HeaderName::from_static("x-fragment");
+
+/// The version of the files beside the pages, with a page that comes without its frame.
+const ASSETS: HeaderName = HeaderName::from_static("x-assets");
 
 /// The mark of an answer whose body does not end by itself.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +68,19 @@ impl Answer {
             serde_json::to_vec(view).map_err(|error| Problem::defect(format!("write JSON: {error}")))?;
         body.push(b'\n');
         Ok(Answer::new(status, "application/json", body))
+    }
+
+    /// JSON that was written before.
+    pub(crate) fn kept_json(status: StatusCode, body: String) -> Answer {
+        Answer::new(status, "application/json", body.into_bytes())
+    }
+
+    /// The body, if it is text that is complete.
+    pub(crate) fn text_of_body(&self) -> Option<&str> {
+        match self.stream {
+            Some(_) => None,
+            None => std::str::from_utf8(&self.body).ok(),
+        }
     }
 
     /// A problem as JSON.
@@ -132,6 +152,14 @@ impl Answer {
         }
     }
 
+    /// Says how far a search looked that stopped before its page was full.
+    pub(crate) fn with_searched_to(self, id: Option<i64>) -> Answer {
+        match id {
+            Some(id) => self.with_header(SEARCHED_TO, id.to_string()),
+            None => self,
+        }
+    }
+
     fn with_header(mut self, name: HeaderName, value: String) -> Answer {
         self.headers.push((name, value));
         self
@@ -139,7 +167,8 @@ impl Answer {
 
     /// The response. A client that has the same content gets none.
     pub(crate) fn into_response(self, asked: &HeaderMap) -> Response<Body> {
-        let body = match asked.contains_key(FRAGMENT) && self.content_type == HTML {
+        let is_fragment = asked.contains_key(FRAGMENT) && self.content_type == HTML;
+        let body = match is_fragment {
             true => main_of(self.body),
             false => self.body,
         };
@@ -168,6 +197,9 @@ impl Answer {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
         if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
             headers.insert(ETAG, tag);
+        }
+        if is_fragment && let Ok(version) = HeaderValue::from_str(&assets().version) {
+            headers.insert(ASSETS, version);
         }
         for (name, value) in self.headers {
             // A text that can't be a header is left out: a name of a user with a line break, for example.

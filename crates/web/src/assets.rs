@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::pages::assets::find;
 use crate::problem::Problem;
-use crate::route::{Allowed, Client, Method, QueryRule, Route, Work};
+use crate::route::{Allowed, Client, Idempotency, Method, QueryRule, Route, Work};
 
 pub(crate) const ROUTES: &[Route] = &[Route {
     method: Method::Get,
@@ -14,6 +14,7 @@ pub(crate) const ROUTES: &[Route] = &[Route {
     work: Work::AtOnce(send),
     query: QueryRule::Known(&[]),
     body_max: 0,
+    idempotency: Idempotency::NoKey,
     document: None,
 }];
 

@@ -4,18 +4,26 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
+use axum::http::header::COOKIE;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
 use windlass_engine::Store;
 use windlass_engine::store::{Caller, Change, CredentialKind, Subject};
+use windlass_engine::trace::TraceParent;
 
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
 use crate::options::Definitions;
-use crate::pages::url::encode;
+use crate::pages::url::{self, encode};
 use crate::problem::Problem;
 use crate::route::{QueryParameter, ValueSort};
 use crate::sentences::Sentences;
+
+/// The body of a change that needs no more than its address.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoFields {}
 
 /// A request whose caller may make it.
 pub(crate) struct Call {
@@ -90,6 +98,11 @@ impl Call {
         read_json(&self.body)
     }
 
+    /// Refuses a body with fields.
+    pub(crate) fn no_fields(&self) -> Result<(), Problem> {
+        self.json::<NoFields>().map(drop)
+    }
+
     /// Refuses a body that does not say that it is JSON.
     pub(crate) fn check_json_type(&self) -> Result<(), Problem> {
         let content_type = self.header("content-type").unwrap_or_default();
@@ -109,14 +122,38 @@ impl Call {
         Query::parse(&String::from_utf8_lossy(&self.body))
     }
 
+    /// A cookie for the pages of this server. `Lax` sends it with links of other sites, such as those in alerts, but not with
+    /// their forms.
+    pub(crate) fn new_cookie(&self, name: &str, value: &str, seconds: i64) -> String {
+        let path = if self.base_path.is_empty() { "/" } else { &self.base_path };
+        format!("{name}={value}; Path={path}; Max-Age={seconds}; SameSite=Lax")
+    }
+
+    /// The caller's place in a trace. The standard says that an invalid header, or more than one, is ignored.
+    fn traceparent(&self) -> Option<TraceParent> {
+        let mut values = self.headers.get_all("traceparent").iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) => value.to_str().ok().and_then(TraceParent::parse),
+            (None, _) | (Some(_), Some(_)) => None,
+        }
+    }
+
     /// The store whose changes are recorded with this caller. `subject` is what is changed.
     pub(crate) fn recorded(&self, store: &Store, subject: impl Into<Subject>) -> Store {
         store.recorded(Change {
             caller: self.caller_name(),
             address: Some(self.address.to_string()),
             subject: subject.into(),
+            traceparent: self.traceparent(),
         })
     }
+}
+
+/// The value of a cookie as it was sent. An empty one is none.
+pub(crate) fn cookie_of(headers: &HeaderMap, name: &str) -> Option<String> {
+    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(known, value)| *known == name && !value.is_empty()).map(|(_, value)| value.to_owned())
 }
 
 fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -126,13 +163,12 @@ fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             "see /api/v1/openapi.json for the fields",
         )
     };
-    let value: serde_json::Value =
-        serde_json::from_slice(bytes).map_err(|error| invalid(error.to_string()))?;
     // Serde would take a list for an object, its items for the fields.
-    if !value.is_object() {
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(invalid("it is no object".to_owned()));
     }
-    serde_json::from_value(value).map_err(|error| invalid(error.to_string()))
+    // Straight into the type, which refuses a field that is there twice. A program on the way might have checked the other one.
+    serde_json::from_slice(bytes).map_err(|error| invalid(error.to_string()))
 }
 
 /// The most parameters of a query or fields of a form.
@@ -146,18 +182,9 @@ pub(crate) struct Query {
 
 impl Query {
     pub(crate) fn parse(text: &str) -> Result<Query, Problem> {
-        let mut pairs = Vec::new();
-        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-            if pairs.len() == PAIRS_MAX {
-                return Err(Problem::invalid(
-                    format!("there are more than {PAIRS_MAX} values"),
-                    "send fewer",
-                ));
-            }
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            pairs.push((decode(name)?, decode(value)?));
-        }
-        Ok(Query { pairs })
+        let invalid =
+            |reason: String| Problem::invalid(reason, "send fewer values, as UTF-8 without zero bytes");
+        Ok(Query { pairs: url::decoded_pairs(text, PAIRS_MAX).map_err(invalid)? })
     }
 
     /// Leaves out the known parameters that are empty. A browser sends empty fields of a form too.
@@ -221,16 +248,6 @@ impl Query {
         let pairs = kept.map(|(name, value)| (name.as_str(), value.as_str())).chain([(name, value)]);
         pairs.map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect::<Vec<_>>().join("&")
     }
-}
-
-fn decode(text: &str) -> Result<String, Problem> {
-    let spaced = text.replace('+', " ");
-    let decoded = percent_encoding::percent_decode_str(&spaced).decode_utf8();
-    let decoded = decoded.map_err(|_error| Problem::invalid("a value is not UTF-8", "send UTF-8"))?;
-    if decoded.contains('\0') {
-        return Err(Problem::invalid("a value has a zero byte", "leave it out"));
-    }
-    Ok(decoded.into_owned())
 }
 
 fn check_value(parameter: &QueryParameter, value: &str) -> Result<(), Problem> {

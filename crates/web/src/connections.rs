@@ -23,6 +23,7 @@ use tower::ServiceExt;
 
 use crate::answer::IsStream;
 use crate::door::{Door, Peer, router};
+use crate::slow_writes::WithWriteLimit;
 use crate::tls::CurrentIdentity;
 
 /// How many connections there are at most. A further one takes the place of the oldest that has no request.
@@ -33,6 +34,8 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// The most headers of a request.
 const HEADERS_MAX: usize = 100;
+/// How long a client may take none of an answer.
+const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
 /// The pause after the system gave no connection, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -106,8 +109,9 @@ impl Connections {
         }
         let number = open.next;
         open.next += 1;
-        let own_task = OwnTask::default();
-        let requests = Requests { router, peer, own_task: own_task.clone(), is_busy: Arc::clone(&is_busy) };
+        let own = OwnConnection { task: Arc::default(), is_busy: Arc::clone(&is_busy) };
+        let requests = Requests { router, peer, own: own.clone() };
+        let stream = WithWriteLimit::new(stream, WRITE_STALL_MAX);
         let registered = Registered { connections: Arc::clone(self), number };
         let task = tokio::spawn(async move {
             match acceptor {
@@ -116,7 +120,7 @@ impl Connections {
             }
             drop(registered);
         });
-        let _first = own_task.0.set(task.abort_handle());
+        let _first = own.task.set(task.abort_handle());
         open.by_number.insert(number, Connection { task: task.abort_handle(), is_busy });
     }
 }
@@ -133,9 +137,31 @@ impl Open {
     }
 }
 
-/// The task of a connection, for requests that may have to end it.
-#[derive(Clone, Default)]
-pub(crate) struct OwnTask(pub(crate) Arc<OnceLock<AbortHandle>>);
+/// The connection of a request.
+#[derive(Clone)]
+pub(crate) struct OwnConnection {
+    task: Arc<OnceLock<AbortHandle>>,
+    is_busy: Arc<AtomicBool>,
+}
+
+impl OwnConnection {
+    /// The task, for requests that may have to end it.
+    pub(crate) fn task(&self) -> Option<AbortHandle> {
+        self.task.get().cloned()
+    }
+
+    /// Whether the server works for the client. While it waits for the client, another client may take the place.
+    pub(crate) fn set_work(&self, work: ConnectionWork) {
+        self.is_busy.store(work == ConnectionWork::Busy, Ordering::Relaxed);
+    }
+}
+
+/// Whether the server works for the client of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnectionWork {
+    Busy,
+    Waiting,
+}
 
 /// Removes a connection from the list at its end.
 struct Registered {
@@ -153,7 +179,7 @@ impl Drop for Registered {
 /// a request.
 async fn serve_with_tls(
     acceptor: TlsAcceptor,
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     requests: Requests,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -197,8 +223,7 @@ async fn serve_connection(
 struct Requests {
     router: Router,
     peer: Peer,
-    own_task: OwnTask,
-    is_busy: Arc<AtomicBool>,
+    own: OwnConnection,
 }
 
 impl Service<Request<Incoming>> for Requests {
@@ -209,14 +234,14 @@ impl Service<Request<Incoming>> for Requests {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(self.peer);
-        request.extensions_mut().insert(self.own_task.clone());
-        let (router, is_busy) = (self.router.clone(), Arc::clone(&self.is_busy));
+        request.extensions_mut().insert(self.own.clone());
+        let (router, own) = (self.router.clone(), self.own.clone());
         Box::pin(async move {
-            is_busy.store(true, Ordering::Relaxed);
+            own.set_work(ConnectionWork::Busy);
             let Ok(answered) = router.oneshot(request).await;
             // The connection of a stream ends with it.
             let is_stream = answered.extensions().get::<IsStream>().is_some();
-            is_busy.store(is_stream, Ordering::Relaxed);
+            own.set_work(if is_stream { ConnectionWork::Busy } else { ConnectionWork::Waiting });
             Ok(answered)
         })
     }

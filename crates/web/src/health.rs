@@ -5,7 +5,7 @@ use windlass_engine::Store;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::problem::Problem;
-use crate::route::{Allowed, Client, Method, QueryRule, Route, Work};
+use crate::route::{Allowed, Client, Idempotency, Method, QueryRule, Route, Work};
 
 pub(crate) const ROUTES: &[Route] = &[
     route("/healthz", "it says nothing but that the process answers", Work::AtOnce(lives)),
@@ -21,6 +21,7 @@ const fn route(path: &'static str, because: &'static str, work: Work) -> Route {
         work,
         query: QueryRule::Known(&[]),
         body_max: 0,
+        idempotency: Idempotency::NoKey,
         document: None,
     }
 }

@@ -10,6 +10,7 @@ mod health;
 mod hooks;
 mod live;
 mod metrics;
+mod once;
 mod options;
 mod page_routes;
 pub mod pages;
@@ -19,6 +20,7 @@ mod route;
 mod sentences;
 mod server;
 mod sign_in;
+mod slow_writes;
 mod threads;
 mod tls;
 

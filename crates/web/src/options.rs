@@ -91,6 +91,12 @@ impl WebOptions {
         self.proxy == Proxy::Tls || self.tls.is_some()
     }
 
+    /// Whether all clients seem to have the address of a proxy, because its `X-Forwarded-For` is not believed.
+    #[must_use]
+    pub fn shares_one_address(&self) -> bool {
+        self.proxy == Proxy::Tls && self.trusted_proxies.is_empty()
+    }
+
     /// Why the settings don't fit each other: what is wrong, and the next step.
     ///
     /// # Errors
@@ -140,6 +146,14 @@ mod tests {
         assert!(WebOptions::default().check().is_ok());
         let loopback = ListenAddress::Set("[::1]:80".parse().unwrap());
         assert!(WebOptions { listen: loopback, ..WebOptions::default() }.check().is_ok());
+    }
+
+    #[test]
+    fn a_proxy_that_is_not_trusted_hides_its_clients() {
+        let behind = WebOptions { proxy: Proxy::Tls, ..WebOptions::default() };
+        assert!(behind.shares_one_address() && !WebOptions::default().shares_one_address());
+        let trusted = WebOptions { trusted_proxies: vec!["127.0.0.1".parse().unwrap()], ..behind };
+        assert!(!trusted.shares_one_address());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_engine::store::Role;
 use windlass_engine::{Error, Unavailable};
+use windlass_views::FileError;
 
 use crate::threads::{NoResult, READ_MAX};
 
@@ -16,6 +17,8 @@ pub(crate) struct Problem {
     title: &'static str,
     detail: String,
     next_step: String,
+    /// The errors of a definition.
+    errors: Box<[FileError]>,
     pub(crate) retry_after_s: Option<u64>,
 }
 
@@ -33,6 +36,8 @@ pub(crate) struct ProblemView<'p> {
     detail: &'p str,
     /// What to do about it.
     next_step: &'p str,
+    /// The errors of a definition, each with its place; empty for other problems.
+    errors: &'p [FileError],
 }
 
 impl Problem {
@@ -49,6 +54,7 @@ impl Problem {
             title,
             detail: detail.into(),
             next_step: next_step.into(),
+            errors: Box::default(),
             retry_after_s: None,
         }
     }
@@ -60,7 +66,13 @@ impl Problem {
             status: self.status.as_u16(),
             detail: &self.detail,
             next_step: &self.next_step,
+            errors: &self.errors,
         }
+    }
+
+    /// The same with the errors of a definition.
+    pub(crate) fn with_errors(self, errors: Vec<FileError>) -> Problem {
+        Problem { errors: errors.into(), ..self }
     }
 
     /// What is wrong, and the next step, for a page.
@@ -211,6 +223,17 @@ impl Problem {
         }
     }
 
+    /// A change goes on, and nobody waits for it any more; or the answer to its commit was lost. A repetition could do it twice.
+    pub(crate) fn unknown_outcome() -> Problem {
+        Problem {
+            retry_after_s: None,
+            kind: "unknown_outcome",
+            title: "The outcome is unknown",
+            next_step: "look whether it was done before you repeat it".to_owned(),
+            ..Problem::unavailable("the change was accepted, and it may have been done or may still be done")
+        }
+    }
+
     /// The service ends.
     pub(crate) fn stopping() -> Problem {
         Problem::unavailable("the service is stopping")
@@ -270,12 +293,37 @@ impl From<Error> for Problem {
             Error::Conflict { .. } => Problem::conflict(text, "look at its present state"),
             Error::Invalid { .. } => Problem::invalid(text, "correct the values"),
             Error::Unavailable { reason: Unavailable::Cancelled(_), .. } => Problem::took_too_long(),
+            Error::Unavailable { reason: Unavailable::CommitUnknown, .. } => Problem::unknown_outcome(),
             Error::Unavailable { reason, .. } => {
                 // The reason can name paths and servers, which are for the log only.
                 tracing::warn!(%reason, "the database was not available for a request of the web server");
-                Problem::unavailable("the database is not available")
+                Problem::unavailable(format!("the database is not available: {}", sort_of(&reason)))
             }
             Error::Internal { .. } => Problem::defect(text),
         }
+    }
+}
+
+/// Why the database is not available, without names of files and servers.
+fn sort_of(reason: &Unavailable) -> &'static str {
+    match reason {
+        Unavailable::Missing(_) | Unavailable::NoTables(_) => "it is not there",
+        Unavailable::CannotOpen(_) | Unavailable::HardLinked { .. } => "it can't be opened",
+        Unavailable::NotADatabase | Unavailable::Foreign { .. } => "it is not one of Windlass",
+        Unavailable::NewerVersion { .. } => "a newer Windlass made its tables",
+        Unavailable::Locked => "another process keeps it locked",
+        Unavailable::DiskFull => "the disk is full",
+        Unavailable::Incomplete(_) | Unavailable::Corrupt(_) => "it is damaged",
+        Unavailable::ReadOnly => "it is read-only",
+        Unavailable::InputOutput(_) => "the machine could not read or write it",
+        Unavailable::Unreachable(_) => "its server can't be reached",
+        Unavailable::NoConnectionFree(_) => "no connection to its server is free",
+        Unavailable::Exhausted(_) => "its server is at a limit",
+        Unavailable::Cancelled(_) => "its server ended the statement",
+        Unavailable::Refused { .. } | Unavailable::Forbidden(_) => "its server refuses this service",
+        Unavailable::Standby => "its server takes no writes now",
+        Unavailable::CommitUnknown => "the answer to a commit was lost",
+        Unavailable::Closed => "the service is stopping",
+        Unavailable::OutOfResources(_) => "the service lacks what it needs",
     }
 }

@@ -23,6 +23,7 @@ pub(crate) const BODY_MAX: usize = 64 * 1024;
 pub(crate) enum Method {
     Get,
     Post,
+    Put,
     Patch,
 }
 
@@ -31,6 +32,7 @@ impl Method {
         match self {
             Method::Get => "GET",
             Method::Post => "POST",
+            Method::Put => "PUT",
             Method::Patch => "PATCH",
         }
     }
@@ -39,7 +41,7 @@ impl Method {
     pub(crate) fn changes(self) -> bool {
         match self {
             Method::Get => false,
-            Method::Post | Method::Patch => true,
+            Method::Post | Method::Put | Method::Patch => true,
         }
     }
 }
@@ -66,6 +68,9 @@ pub(crate) enum Client {
 
 /// A function that answers.
 pub(crate) type Handler = fn(&Store, &Call) -> Result<Answer, Problem>;
+
+/// A function that refuses a request.
+pub(crate) type Check = fn(&Store, &Call) -> Result<(), Problem>;
 
 /// What streams are made of.
 pub(crate) struct Streams {
@@ -97,6 +102,8 @@ pub(crate) enum Work {
     Read(Handler),
     /// On a thread that writes.
     Write(Handler),
+    /// The same, after a check on a thread that reads. What is refused there begins no write.
+    CheckedWrite { check: Check, write: Handler },
 }
 
 /// A query parameter that a route knows. Others are refused.
@@ -130,23 +137,41 @@ pub(crate) enum ValueSort {
     Boolean,
 }
 
+/// What the header `Idempotency-Key` means to a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Idempotency {
+    /// Nothing: it changes nothing, or the same request again leaves everything as it is.
+    NoKey,
+    /// The server makes the same request once, and sends the same answer: see `once`.
+    Kept,
+    /// The handler makes it a part of what it makes. The text says of what.
+    Own(&'static str),
+}
+
 /// What the OpenAPI document says about a route.
 #[derive(Clone, Copy)]
 pub(crate) struct Document {
     pub(crate) summary: &'static str,
     pub(crate) answer: fn(&mut SchemaGenerator) -> Schema,
     pub(crate) body: Option<fn(&mut SchemaGenerator) -> Schema>,
+    /// The other types of the body, which are text.
+    pub(crate) text_bodies: &'static [&'static str],
 }
 
 impl Document {
     /// A route that answers with `T`.
     pub(crate) const fn of<T: JsonSchema>(summary: &'static str) -> Document {
-        Document { summary, answer: SchemaGenerator::subschema_for::<T>, body: None }
+        Document { summary, answer: SchemaGenerator::subschema_for::<T>, body: None, text_bodies: &[] }
     }
 
     /// The same with a body.
     pub(crate) const fn with_body<B: JsonSchema>(self) -> Document {
         Document { body: Some(SchemaGenerator::subschema_for::<B>), ..self }
+    }
+
+    /// The same, and the body may be text of these types.
+    pub(crate) const fn with_text_bodies(self, text_bodies: &'static [&'static str]) -> Document {
+        Document { text_bodies, ..self }
     }
 }
 
@@ -160,6 +185,7 @@ pub(crate) struct Route {
     pub(crate) work: Work,
     pub(crate) query: QueryRule,
     pub(crate) body_max: usize,
+    pub(crate) idempotency: Idempotency,
     /// What the OpenAPI document says. `None` for pages and files.
     pub(crate) document: Option<Document>,
 }
@@ -175,6 +201,7 @@ impl Route {
             work: Work::Read(handler),
             query: QueryRule::Known(&[]),
             body_max: 0,
+            idempotency: Idempotency::NoKey,
             document: Some(document),
         }
     }
@@ -195,6 +222,7 @@ impl Route {
             work: Work::Write(handler),
             query: QueryRule::Known(&[]),
             body_max: BODY_MAX,
+            idempotency: Idempotency::NoKey,
             document: Some(document),
         }
     }
@@ -215,6 +243,7 @@ impl Route {
             work: Work::Stream { prepare, open },
             query: QueryRule::Known(&[]),
             body_max: 0,
+            idempotency: Idempotency::NoKey,
             document,
         }
     }
@@ -229,6 +258,7 @@ impl Route {
             work: Work::Read(handler),
             query: QueryRule::ByHandler,
             body_max: 0,
+            idempotency: Idempotency::NoKey,
             document: None,
         }
     }
@@ -243,18 +273,24 @@ impl Route {
             work: Work::Write(handler),
             query: QueryRule::Known(&[]),
             body_max: BODY_MAX,
+            idempotency: Idempotency::NoKey,
             document: None,
         }
     }
 
-    /// The same on a thread that writes: the handler tries whether the database can be written to.
-    pub(crate) const fn that_tries_a_write(self, handler: Handler) -> Route {
-        Route { work: Work::Write(handler), ..self }
+    /// Whether it is a change that has no fields, so that its body is empty or `{}`.
+    pub(crate) fn takes_no_fields(&self) -> bool {
+        self.method.changes() && self.document.is_some_and(|document| document.body.is_none())
     }
 
     /// The same with a larger body.
     pub(crate) const fn with_body_max(self, body_max: usize) -> Route {
         Route { body_max, ..self }
+    }
+
+    /// The same, and the header `Idempotency-Key` means something.
+    pub(crate) const fn with_key(self, idempotency: Idempotency) -> Route {
+        Route { idempotency, ..self }
     }
 
     /// The same with query parameters.

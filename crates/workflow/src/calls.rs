@@ -202,8 +202,7 @@ pub fn bind(
     let mut supplied = Vec::with_capacity(given.len());
     for (name, value) in given {
         let value = match value {
-            Json::String(text) => template::render_json(text, values)
-                .map_err(|error| CallParamsError::Template { name: name.clone(), error })?,
+            Json::String(text) => rendered(declared, name, text, values)?,
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => value.clone(),
         };
         supplied.push((name.clone(), supply(declared, name, value)));
@@ -211,10 +210,18 @@ pub fn bind(
     params::bind(declared, supplied).map_err(CallParamsError::Params)
 }
 
-/// A text is read as the type of the parameter. A number or a boolean becomes a text for a parameter that is one.
-fn supply(declared: &[Param], name: &str, value: Json) -> Supplied {
+/// The value of a template. A list or an object becomes JSON for a parameter that is a text, as it does within a text.
+fn rendered(declared: &[Param], name: &str, text: &str, values: &Json) -> Result<Json, CallParamsError> {
+    let value = template::render_json(text, values)
+        .map_err(|error| CallParamsError::Template { name: name.to_owned(), error })?;
+    let becomes_text = matches!(value, Json::Array(_) | Json::Object(_)) && is_text(declared, name);
+    Ok(if becomes_text { Json::String(value.to_string()) } else { value })
+}
+
+/// Whether the values of a parameter are texts.
+fn is_text(declared: &[Param], name: &str) -> bool {
     let kind = declared.iter().find(|param| param.name == name).map(|param| param.kind);
-    let is_text = match kind {
+    match kind {
         Some(
             ParamKind::String
             | ParamKind::Date
@@ -223,10 +230,14 @@ fn supply(declared: &[Param], name: &str, value: Json) -> Supplied {
             | ParamKind::Duration,
         ) => true,
         Some(ParamKind::Integer | ParamKind::Number | ParamKind::Boolean | ParamKind::List) | None => false,
-    };
+    }
+}
+
+/// A text is read as the type of the parameter. A number or a boolean becomes a text for a parameter that is one.
+fn supply(declared: &[Param], name: &str, value: Json) -> Supplied {
     match value {
         Json::String(text) => Supplied::Text(text),
-        Json::Bool(_) | Json::Number(_) if is_text => Supplied::Text(value.to_string()),
+        Json::Bool(_) | Json::Number(_) if is_text(declared, name) => Supplied::Text(value.to_string()),
         value @ (Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_)) => {
             Supplied::Json(value)
         }

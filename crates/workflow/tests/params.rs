@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
+use windlass_workflow::calls;
 use windlass_workflow::params::{ParamError, Supplied, bind, env_name, env_value};
 use windlass_workflow::{Param, Source, parse};
 
@@ -160,4 +161,19 @@ fn parameters_have_environment_variables() {
     for (value, text) in cases {
         assert_eq!(env_value(&value).as_deref(), Some(text));
     }
+}
+
+#[test]
+fn a_call_gives_a_text_what_a_template_gives() {
+    let values = json!({ "params": { "list": ["a", 1], "object": { "b": true }, "number": 5 } });
+    let given = |name: &str, template: &str| {
+        let given = json!({ name: template }).as_object().unwrap().clone();
+        calls::bind(&all_kinds(), &given, &values).map(|values| values[name].clone())
+    };
+    assert_eq!(given("s", "{{ params.list }}").unwrap(), json!(r#"["a",1]"#));
+    assert_eq!(given("s", "{{ params.object }}").unwrap(), json!(r#"{"b":true}"#));
+    assert_eq!(given("s", "{{ params.number }}").unwrap(), json!("5"));
+    assert_eq!(given("l", "{{ params.list }}").unwrap(), json!(["a", 1]));
+    assert!(given("l", "{{ params.object }}").is_err());
+    assert!(given("i", "{{ params.list }}").is_err());
 }

@@ -130,6 +130,19 @@ fn outputs_that_may_be_missing() {
 }
 
 #[test]
+fn outputs_of_calls() {
+    let call = |outputs: &str, for_each: &str| {
+        found(&format!(
+            "[workflows.load]\n{outputs}\n[workflows.load.jobs.a]\nrun = 'x'\n\
+             [jobs.load]\nworkflow = 'load'\n{for_each}\n\
+             [jobs.c]\nneeds = ['load']\nrun = 'x'\nstdin = '{{{{ jobs.load.output }}}}'"
+        ))
+    };
+    assert_eq!(call("", ""), ["11: the output that job `c` reads may be missing"]);
+    assert_eq!(call("outputs = { rows = 'jobs.a.output' }", ""), [""; 0]);
+}
+
+#[test]
 fn outputs_that_handlers_read() {
     let with = |job: &str, handler: &str| {
         found(&format!(

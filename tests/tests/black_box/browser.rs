@@ -67,3 +67,13 @@ fn pages_work_without_a_script() {
 fn sessions_begin_and_end() {
     passes("test_sessions.py");
 }
+
+#[test]
+fn what_is_being_written_stays() {
+    passes("test_live_forms.py");
+}
+
+#[test]
+fn runs_are_read_and_changed_from_a_telephone() {
+    passes("test_narrow.py");
+}

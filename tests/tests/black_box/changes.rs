@@ -1,4 +1,5 @@
-//! Promise: there is no change without its line in the audit, and none with two, whenever the service is killed.
+//! Promise: there is no change without its line in the audit, and none with two, whenever the service is killed. A request with
+//! a key is made once, and gets one answer.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -30,17 +31,38 @@ fn serve(sandbox: &Sandbox) -> (Engine, String) {
 
 /// Sends a change. Returns the status; `None` if the service ended before it answered.
 fn post(address: &str, token: &str, path: &str, body: &str) -> Option<u16> {
+    Some(post_with(address, &format!("Authorization: Bearer {token}\r\n"), path, body)?.0)
+}
+
+/// The same with these headers. Returns the body of the answer too.
+fn post_with(address: &str, headers: &str, path: &str, body: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     let length = body.len();
     write!(
         stream,
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Authorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n{body}"
+         {headers}Content-Length: {length}\r\n\r\n{body}"
     )
     .ok()?;
     let mut reply = String::new();
     stream.read_to_string(&mut reply).ok()?;
-    reply.split(' ').nth(1)?.parse().ok()
+    let status = reply.split(' ').nth(1)?.parse().ok()?;
+    let (_head, body) = reply.split_once("\r\n\r\n")?;
+    // An answer ends with a line break. One that was cut off is none.
+    body.ends_with('\n').then(|| (status, body.to_owned()))
+}
+
+/// Registers a workflow, and adds a token for who starts it.
+fn caller(sandbox: &Sandbox) -> String {
+    let file = sandbox.write("one.toml", "[jobs.a]\nrun = 'true'\n");
+    sandbox.run(&["apply", &file]).exited(0);
+    sandbox.run(&["token", "add", "night", "--role", "run"]).exited(0).stdout.trim().to_owned()
+}
+
+fn start_runs(address: &str, token: &str) {
+    for _run in 0..RUNS {
+        assert_eq!(post(address, token, "/api/v1/runs", r#"{"workflow": "one"}"#), Some(201));
+    }
 }
 
 fn batch(action: &str) -> String {
@@ -52,13 +74,9 @@ fn batch(action: &str) -> String {
 fn a_batch_that_is_killed_leaves_no_change_without_its_line_and_none_with_two() {
     let seed = seed("changes");
     let sandbox = Sandbox::new();
-    let file = sandbox.write("one.toml", "[jobs.a]\nrun = 'true'\n");
-    sandbox.run(&["apply", &file]).exited(0);
-    let token = sandbox.run(&["token", "add", "night", "--role", "run"]).exited(0).stdout.trim().to_owned();
+    let token = caller(&sandbox);
     let (mut service, mut address) = serve(&sandbox);
-    for _run in 0..RUNS {
-        assert_eq!(post(&address, &token, "/api/v1/runs", r#"{"workflow": "one"}"#), Some(201));
-    }
+    start_runs(&address, &token);
     let different = || sandbox.tables().value::<i64>(DIFFERENT);
     let retried = || sandbox.tables().value::<i64>("SELECT count(*) FROM audit WHERE action = 'retry a run'");
     let mut killed_amid = 0;
@@ -82,4 +100,61 @@ fn a_batch_that_is_killed_leaves_no_change_without_its_line_and_none_with_two() 
         assert_eq!(retried(), before + RUNS, "round {round} of seed {seed}: each run is retried once");
     }
     assert!(killed_amid > 0, "no batch was interrupted");
+}
+
+/// How many jobs are enqueued with keys in a round.
+const JOBS: i64 = 60;
+
+#[test]
+fn requests_with_keys_that_are_killed_are_made_once_and_get_one_answer() {
+    let seed = seed("keys");
+    let sandbox = Sandbox::new();
+    let token = caller(&sandbox);
+    let (mut service, mut address) = serve(&sandbox);
+    start_runs(&address, &token);
+    let count = |sql: &'static str| sandbox.tables().value::<i64>(sql);
+    let enqueued = || count("SELECT count(*) FROM audit WHERE action = 'enqueue jobs'");
+    let retried = || count("SELECT count(*) FROM audit WHERE action = 'retry a run'");
+    let ask = |address: &str, key: &str, path: &str, body: &str| {
+        let headers = format!("Authorization: Bearer {token}\r\nIdempotency-Key: {key}\r\n");
+        post_with(address, &headers, path, body)
+    };
+    for round in 0..4 {
+        let kill_after = enqueued() + round_rng(seed, round).i64(1..JOBS);
+        let before: Vec<Option<(u16, String)>> = thread::scope(|scope| {
+            let (address, ask) = (&address, &ask);
+            let send = move |job: i64| {
+                ask(address, &format!("{round}-{job}"), "/api/v1/jobs", r#"{"kind": "mail"}"#)
+            };
+            let sender = scope.spawn(move || (0..JOBS).map(send).collect());
+            eventually("some of the jobs", || (enqueued() >= kill_after).then_some(()));
+            service.kill_9();
+            sender.join().expect("a sender")
+        });
+        (service, address) = serve(&sandbox);
+        for (job, before) in before.into_iter().enumerate() {
+            let again = ask(&address, &format!("{round}-{job}"), "/api/v1/jobs", r#"{"kind": "mail"}"#);
+            let again = again.expect("an answer");
+            assert_eq!(again.0, 201, "{again:?}");
+            assert!(before.is_none_or(|before| before == again), "job {job} of round {round} of seed {seed}");
+        }
+        let jobs = count("SELECT count(*) FROM jobs WHERE run_id IS NULL");
+        let expected = (i64::try_from(round).unwrap_or_default() + 1) * JOBS;
+        assert_eq!((jobs, enqueued()), (expected, expected), "round {round} of seed {seed}");
+
+        assert_eq!(post(&address, &token, "/api/v1/runs/batch", &batch("cancel")), Some(200));
+        let (first, key) = (retried(), format!("batch-{round}"));
+        let kill_after = first + round_rng(seed, 100 + round).i64(1..RUNS);
+        thread::scope(|scope| {
+            let (address, ask, key) = (&address, &ask, &key);
+            scope.spawn(move || ask(address, key, "/api/v1/runs/batch", &batch("retry")));
+            eventually("some of the retries", || (retried() >= kill_after).then_some(()));
+            service.kill_9();
+        });
+        (service, address) = serve(&sandbox);
+        let (status, body) = ask(&address, &key, "/api/v1/runs/batch", &batch("retry")).expect("an answer");
+        assert_eq!(status, 200);
+        assert!(body.contains(&format!("\"changed\":{RUNS},")), "round {round} of seed {seed}: {body}");
+        assert_eq!(retried(), first + RUNS, "round {round} of seed {seed}");
+    }
 }

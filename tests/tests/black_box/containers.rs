@@ -83,7 +83,7 @@ name = "c"
 tag = { default = "1" }
 [jobs.hello]
 container = { image = "mini:{{ params.tag }}", volumes = ["./data:/data:ro"], pull = "never" }
-run = 'cat /data/x; cat; echo "$GREETING in $(pwd)"; echo 7 > "$WINDLASS_OUTPUT"; touch made; ! touch /data/no 2> /dev/null'
+run = 'cat /data/x; cat; echo "$GREETING in $(pwd), ${#TRACEPARENT}"; echo 7 > "$WINDLASS_OUTPUT"; touch made; ! touch /data/no 2> /dev/null'
 env = { GREETING = "hello" }
 stdin = "typed\n"
 [jobs.next]
@@ -97,7 +97,7 @@ output = "text"
     let jobs = sandbox.tables().jobs_of(1);
     let lines: Vec<String> =
         sandbox.tables().log(jobs["hello"].id).into_iter().map(|line| line.text).collect();
-    assert_eq!(lines, ["from the volume", "typed", "hello in /work"]);
+    assert_eq!(lines, ["from the volume", "typed", "hello in /work, 55"]);
     assert_eq!(jobs["next"].output.as_deref(), Some("\"got 7\""));
     assert!(sandbox.path("made").exists(), "/work is the folder of the job");
     assert_eq!(containers.marks(), Vec::<String>::new());

@@ -55,7 +55,7 @@ const RUN_KEYS: [&str; 26] = [
     "jobs",
 ];
 
-const JOB_KEYS: [&str; 33] = [
+const JOB_KEYS: [&str; 34] = [
     "job_id",
     "run_id",
     "job",
@@ -70,6 +70,7 @@ const JOB_KEYS: [&str; 33] = [
     "interruptions",
     "execute_after",
     "created_at",
+    "ready_at",
     "started_at",
     "finished_at",
     "duration_ms",
@@ -108,7 +109,7 @@ fn json_has_the_documented_fields() {
     assert_eq!(keys(&job), JOB_KEYS);
     assert_eq!(
         keys(&job["attempts"][0]),
-        ["attempt", "outcome", "error", "worker_id", "started_at", "finished_at"]
+        ["attempt", "outcome", "error", "worker_id", "ready_at", "started_at", "finished_at"]
     );
     assert_eq!(job, sandbox.run(&["inspect", "1/breaks", "-o", "json"]).exited(0).json());
     let started = job["started_at"].as_str().unwrap_or_default();

@@ -12,6 +12,7 @@ mod containers;
 mod contention;
 mod contract;
 mod crash;
+mod deliveries;
 mod docs;
 mod email;
 mod examples;
@@ -53,6 +54,10 @@ mod sqlite_python;
 mod support;
 mod terminal;
 mod threads;
+mod top;
+mod traceparent;
+#[cfg(feature = "otlp")]
+mod traces;
 mod triggers;
 mod variables;
 mod waits;

@@ -7,24 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::Signal;
 use serde_json::Value;
 use windlass_test_database::Access;
-use windlass_tests::{Engine, Sandbox, eventually};
+use windlass_tests::{Sandbox, eventually};
 
 use crate::hooks::{signature, write_secret};
 use crate::http_server::{Request, Server, answer};
+use crate::support::serve;
 
 const FAILS: &str = "name = \"fails\"\n[jobs.load]\nrun = 'echo no disk >&2; exit 3'\n";
 
 fn configure(sandbox: &Sandbox, url: &str) {
     sandbox.write("windlass.toml", format!("[notify.ops]\nurl = '{url}'\ntimeout = '5s'\n"));
-}
-
-fn serve(sandbox: &Sandbox) -> Engine {
-    let mut service = sandbox.spawn(&["serve"]);
-    eventually("the service", || {
-        assert!(service.is_running(), "it ended: {}", service.stderr_so_far());
-        service.stderr_so_far().contains(" serves ").then_some(())
-    });
-    service
 }
 
 fn statuses(sandbox: &Sandbox) -> Vec<String> {

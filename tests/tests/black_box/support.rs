@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use windlass_tests::binary::windlass;
 use windlass_tests::graphs::{Graph, job_name};
 use windlass_tests::journal::JOURNAL_VARIABLE;
-use windlass_tests::{Outcome, Sandbox};
+use windlass_tests::{Engine, Outcome, Sandbox, eventually};
 
 /// The program that jobs execute to record what they see.
 pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_windlass-probe");
@@ -32,6 +32,16 @@ pub(crate) fn assert_says(outcome: &Outcome, code: i32, words: &[&str]) {
     for word in words {
         assert!(stderr.contains(&word.to_lowercase()), "{word:?} is not in:\n{}", outcome.stderr);
     }
+}
+
+/// Starts a service, and waits until it serves.
+pub(crate) fn serve(sandbox: &Sandbox) -> Engine {
+    let mut service = sandbox.spawn(&["serve"]);
+    eventually("the service", || {
+        assert!(service.is_running(), "it ended: {}", service.stderr_so_far());
+        service.stderr_so_far().contains(" serves ").then_some(())
+    });
+    service
 }
 
 /// The file to which the jobs of [`probes`] write.

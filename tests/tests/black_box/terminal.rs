@@ -32,7 +32,7 @@ fn shown(sandbox: &Sandbox, wish: Wish) -> String {
 }
 
 /// Whether a colour was chosen: `ESC [ 3x m` and the like.
-fn has_colour(text: &str) -> bool {
+pub(crate) fn has_colour(text: &str) -> bool {
     let mut codes = text.split("\u{1b}[").skip(1).filter_map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';')?;
         rest[end..].starts_with('m').then_some(&rest[..end])

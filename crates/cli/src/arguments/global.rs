@@ -23,7 +23,7 @@ const DEFAULT_DB: &str = "windlass.db";
 /// The options that every verb takes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalOptions {
-    /// A SQLite file, or postgres://user@host/dbname [env: WINDLASS_DB] [default: windlass.db]
+    /// A file, or postgres://HOST/NAME [env: WINDLASS_DB] [default: windlass.db]
     #[arg(long, global = true, value_name = "PATH|URL", help_heading = "Global options")]
     db: Option<DatabaseArgument>,
 
@@ -38,6 +38,7 @@ pub(crate) struct GlobalOptions {
 
     /// Say more: the log of the engine; twice, every step of it
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
+    #[arg(hide_short_help = true)]
     pub(crate) verbose: u8,
 
     /// Use colours: auto, always or never

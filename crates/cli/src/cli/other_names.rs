@@ -35,7 +35,7 @@ const VERBS: &[(&[&str], &[&str])] = &[
     (&["stop", "kill", "abort", "terminate", "down"], &["`windlass cancel RUN|JOB` stops a run or a job"]),
     (&["log", "tail", "output", "follow"], &["`windlass logs [RUN [JOB]] -f` shows and follows output"]),
     (
-        &["top", "attach", "progress", "wait"],
+        &["attach", "progress", "wait"],
         &["`windlass watch [RUN]` follows a run", "`windlass stats` counts everything"],
     ),
     (&["explain", "debug"], &["`windlass why [RUN|JOB]` gives the reasons"]),

@@ -73,7 +73,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Fa
             })?,
             None => preview(global, file)?,
         };
-        views.push(AppliedView::new(&file.absolute, &file.workflow, &applied));
+        views.push(AppliedView::new(Some(&file.absolute), &file.workflow, &applied));
         if global.output == OutputFormat::Text {
             output::write_text(&line(file, &applied))?;
         }

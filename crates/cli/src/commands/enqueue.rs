@@ -186,8 +186,13 @@ fn enqueue_many(
     while let Some(group) = lines.next_group() {
         let jobs: Vec<NewJob> =
             group.payloads.into_iter().map(|payload| NewJob { payload, ..template.clone() }).collect();
-        let ids =
-            if jobs.is_empty() { Vec::new() } else { database.ask(|store| store.jobs().enqueue(jobs))? };
+        let ids = match jobs.is_empty() {
+            true => Vec::new(),
+            false => {
+                let subject = format!("{} jobs of kind {}", jobs.len(), template.kind);
+                database.change(subject, |store| store.jobs().enqueue(jobs))?
+            }
+        };
         accepted += ids.len();
         let views = ids.iter().map(|job_id| EnqueuedView { job_id: *job_id });
         match global.output {

@@ -91,8 +91,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: JobsArgs) -> Result<(), Fail
         }
         return output::write_text(&text(&jobs));
     }
-    let views: Vec<JobView> =
-        database.ask(|store| jobs.iter().map(|job| JobView::read(store, job)).collect())?;
+    let views = database.ask(|store| JobView::read_all(store, &jobs))?;
     Output { format: global.output }.list(&views, |_| String::new())
 }
 

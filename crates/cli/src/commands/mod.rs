@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 pub(crate) mod approve;
 pub(crate) mod artifacts;
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod change;
@@ -37,6 +38,7 @@ pub(crate) mod stats;
 pub(crate) mod submit;
 pub(crate) mod test;
 pub(crate) mod token;
+pub(crate) mod top;
 pub(crate) mod validate;
 pub(crate) mod variable;
 pub(crate) mod watch;

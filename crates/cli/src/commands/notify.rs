@@ -4,15 +4,17 @@ use clap::Args;
 use serde_json::json;
 use windlass_engine::store::{Notification, NotificationFilter, NotificationStatus, TargetSummary};
 use windlass_views::{NotificationView, NotifyView, TargetView, TriedTarget, rfc3339};
-use windlass_worker::{Message, MessageOutput, NotSent, Stop, send};
+use windlass_worker::{Message, MessageOutput, NotSent, Recipient, Stop, send};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::complete;
-use crate::config::{self, NotifyTarget};
+use crate::config::{self, Means, NotifyTarget};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
 use crate::service::notification_variables;
+#[cfg(feature = "otlp")]
+use crate::service::try_collector;
 use crate::text::style::{GREEN, RED, YELLOW, paint, printable};
 use crate::text::table::{self, Column, Table};
 use crate::text::time;
@@ -197,6 +199,26 @@ fn test(global: &GlobalOptions, args: &NotifyArgs, configured: &[NotifyTarget]) 
 
 fn try_target(global: &GlobalOptions, target: &NotifyTarget) -> TriedTarget {
     let now_ms = time::now_ms();
+    let sent = match &target.means {
+        Means::Messages { recipient, .. } => send_test(global, target, recipient, now_ms),
+        #[cfg(feature = "otlp")]
+        Means::Traces(collector) => try_collector(target, collector, global.link_local()),
+    };
+    let duration_ms = time::now_ms() - now_ms;
+    let (delivered, answer) = match sent {
+        Ok(answer) => (true, answer),
+        Err(NotSent::Failed(reason)) => (false, reason),
+        Err(NotSent::Interrupted) => (false, "interrupted".to_owned()),
+    };
+    TriedTarget { target: target.name.clone(), delivered, answer, duration_ms }
+}
+
+fn send_test(
+    global: &GlobalOptions,
+    target: &NotifyTarget,
+    recipient: &Recipient,
+    now_ms: i64,
+) -> Result<String, NotSent> {
     let id = format!("msg_test_{now_ms}");
     let text = "a test of notifications by windlass";
     let json = json!({
@@ -208,21 +230,8 @@ fn try_target(global: &GlobalOptions, target: &NotifyTarget) -> TriedTarget {
         sent_at_s: now_ms / 1_000,
         json: json.to_string(),
     };
-    let sent = send(
-        &message,
-        &target.recipient,
-        target.timeout_ms,
-        global.link_local(),
-        MessageOutput::Shown,
-        &Stop::default(),
-    );
-    let duration_ms = time::now_ms() - now_ms;
-    let (delivered, answer) = match sent {
-        Ok(answer) => (true, answer),
-        Err(NotSent::Failed(reason)) => (false, reason),
-        Err(NotSent::Interrupted) => (false, "interrupted".to_owned()),
-    };
-    TriedTarget { target: target.name.clone(), delivered, answer, duration_ms }
+    let (timeout_ms, link_local) = (target.timeout_ms, global.link_local());
+    send(&message, recipient, timeout_ms, link_local, MessageOutput::Shown, &Stop::default())
 }
 
 fn tried_text(tried: &TriedTarget) -> String {

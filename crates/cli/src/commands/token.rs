@@ -39,7 +39,7 @@ struct AddArgs {
     #[arg(value_name = "NAME", value_parser = parse_name)]
     name: String,
 
-    /// What its owner may do: view, run (start, retry, cancel), edit (queues, schedules) or admin
+    /// What its owner may do: metrics, view, run (start, retry, cancel), edit (queues, schedules) or admin
     #[arg(long, value_name = "ROLE", value_parser = parse_role)]
     role: Role,
 

@@ -3,8 +3,8 @@
 mod run;
 
 use clap::Args;
-use windlass_engine::store::{Job, Why};
-use windlass_views::{JobView, ReasonView, WhyRunView, WhyView, names_of_needed_jobs, reason_kind};
+use windlass_engine::store::{Job, Reason};
+use windlass_views::{ExplainedRun, WhyRunView, WhyView};
 
 use crate::arguments::{GlobalOptions, RunOrJob};
 use crate::complete;
@@ -35,33 +35,20 @@ Examples:
 pub(crate) fn execute(global: &GlobalOptions, args: &WhyArgs) -> Result<(), Failure> {
     let database = Database::for_reading(global)?;
     let output = Output { format: global.output };
+    let now_ms = time::now_ms();
+    let sentence = |reason: &Reason, job: &Job| reasons::sentence(reason, job, now_ms, global);
     match find::run_or_job(&database, &args.address)? {
         FoundRunOrJob::Job(job) => {
-            let (job, view) = explain(&database, job.id, global)?;
+            let (job, view) = database.ask(|store| WhyView::read(store, job.id, &sentence))?;
             output.object(&view, |view| explanation(&job, view))
         }
         FoundRunOrJob::Run(found) => {
-            let found = run::RunExplained::read(&database, *found, global)?;
-            let text = found.text(global);
+            let found = database.ask(|store| ExplainedRun::read(store, *found, &sentence))?;
+            let slot = database.ask(|store| store.runs().awaited_slot(&found.run))?;
+            let text = run::text(&found, slot.as_ref(), global);
             output.object(&found.view(), |_: &WhyRunView| text)
         }
     }
-}
-
-/// The reasons for the state of a job.
-fn explain(database: &Database, job_id: i64, global: &GlobalOptions) -> Result<(Job, WhyView), Failure> {
-    let Why { job, reasons } = database.ask(|store| store.jobs().why(job_id))?;
-    let needs = database.ask(|store| names_of_needed_jobs(store, &job))?;
-    let now_ms = time::now_ms();
-    let reasons = reasons
-        .iter()
-        .map(|reason| ReasonView {
-            kind: reason_kind(reason),
-            text: reasons::sentence(reason, &job, now_ms, global),
-        })
-        .collect();
-    let view = WhyView { job: JobView::new(&job, needs), reasons };
-    Ok((job, view))
 }
 
 fn explanation(job: &Job, view: &WhyView) -> String {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
-use windlass_engine::store::{JobFilter, Schedule};
+use windlass_engine::store::{Count, JobFilter, Schedule};
 use windlass_engine::{JobStatus, RunStatus};
 
 use super::reading::{Candidate, database, offer, plain};
@@ -62,7 +62,7 @@ pub(super) fn workflows(database: &Database) -> Option<Vec<Candidate>> {
 pub(crate) fn queue() -> ArgValueCompleter {
     from_database(|database| {
         let queues = database.ask(|store| store.queues().list()).ok()?;
-        let about = |pending: i64, paused: Option<i64>| match paused {
+        let about = |pending: Count, paused: Option<i64>| match paused {
             Some(_paused_at) => "paused".to_owned(),
             None => format!("{pending} pending"),
         };

@@ -5,8 +5,12 @@ mod find;
 mod hooks;
 mod notify;
 mod secret;
+#[cfg(feature = "otlp")]
+mod traces;
 #[cfg(feature = "web")]
 mod web;
+#[cfg(any(test, not(feature = "otlp")))]
+mod without_traces;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,12 +25,16 @@ use crate::arguments::{
 };
 use crate::error::Failure;
 use crate::read_file;
+#[cfg(feature = "web")]
+use crate::read_file::PathOrigin;
 pub(crate) use find::{ConfigFile, find};
 #[cfg(feature = "web")]
 pub(crate) use hooks::ConfiguredHook;
-pub(crate) use notify::NotifyTarget;
+pub(crate) use notify::{Means, NotifyTarget};
+#[cfg(feature = "otlp")]
+pub(crate) use traces::Collector;
 #[cfg(feature = "web")]
-pub(crate) use web::{WebConfig, parse_listen};
+pub(crate) use web::{WebConfig, WebInServe, parse_listen};
 
 /// The largest configuration file.
 const FILE_BYTES: usize = 1024 * 1024;
@@ -59,6 +67,13 @@ pub(crate) struct Config {
 /// Reads the configuration of this process. Without a file, it sets nothing.
 pub(crate) fn read_here(named: Option<&Path>) -> Result<Config, Failure> {
     find(named)?.map_or_else(|| Ok(Config::default()), |file| load(&file))
+}
+
+/// The same once more, in a process that goes on. A pipe was read at the start and may have no more content.
+#[cfg(feature = "web")]
+pub(crate) fn read_again(named: Option<&Path>) -> Result<Config, Failure> {
+    let file = find(named)?.map(|file| ConfigFile { origin: PathOrigin::Found, ..file });
+    file.map_or_else(|| Ok(Config::default()), |file| load(&file))
 }
 
 /// Reads the file. Relative paths in it start at its folder.
@@ -101,7 +116,7 @@ fn take(table: &mut Table<'_, '_>, folder: &Path) -> Config {
             keep_events_ms: table.table("events", keep_events_ms).flatten(),
             ..table.table("retention", retention).unwrap_or_default()
         },
-        notify: notify::targets(table, folder),
+        notify: targets(table, folder),
         log_format: table.word("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
         log_level: table.word("log_level", &LEVELS),
         #[cfg(feature = "web")]
@@ -109,6 +124,17 @@ fn take(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         #[cfg(feature = "web")]
         hooks: hooks::take(table, folder),
     }
+}
+
+/// The targets of notifications, and that of traces.
+fn targets(table: &mut Table<'_, '_>, folder: &Path) -> Vec<NotifyTarget> {
+    #[cfg_attr(not(feature = "otlp"), allow(unused_mut, reason = "traces add a target"))]
+    let mut targets = notify::targets(table, folder);
+    #[cfg(feature = "otlp")]
+    traces::take(table, folder, &mut targets);
+    #[cfg(not(feature = "otlp"))]
+    without_traces::refuse(table);
+    targets
 }
 
 fn retention(table: &mut Table<'_, '_>) -> Retention {

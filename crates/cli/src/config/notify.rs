@@ -8,13 +8,15 @@ use windlass_worker::{MessageCommand, Recipient, check_url};
 use windlass_workflow::strict::{Named, Table};
 
 use super::secret::{self, ConfiguredSecret};
+#[cfg(feature = "otlp")]
+use super::traces::Collector;
 use crate::arguments::check_name;
 use crate::error::Failure;
 
 /// How long a delivery may take if nothing else is said.
 const TIMEOUT_MS: i64 = 10_000;
 /// The longest time for a delivery.
-const TIMEOUT_MAX_MS: i64 = 5 * 60_000;
+pub(super) const TIMEOUT_MAX_MS: i64 = 5 * 60_000;
 /// What a target wants if nothing else is said.
 const EVENTS: [NotificationEvent; 3] =
     [NotificationEvent::RunFailed, NotificationEvent::ScheduleLate, NotificationEvent::WorkerDead];
@@ -23,13 +25,25 @@ const EVENTS: [NotificationEvent; 3] =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotifyTarget {
     pub(crate) name: String,
-    pub(crate) recipient: Recipient,
+    pub(crate) means: Means,
     pub(crate) timeout_ms: i64,
     pub(crate) on: Vec<NotificationEvent>,
     pub(crate) workflows: Vec<String>,
     pub(crate) tags: Vec<String>,
-    /// What signs the messages of an address: one secret, or two while it is changed.
-    secrets: Vec<ConfiguredSecret>,
+}
+
+/// How a target is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// With messages.
+    Messages {
+        recipient: Recipient,
+        /// What signs the messages of an address: one secret, or two while it is changed.
+        secrets: Vec<ConfiguredSecret>,
+    },
+    /// With traces of runs.
+    #[cfg(feature = "otlp")]
+    Traces(Collector),
 }
 
 impl NotifyTarget {
@@ -45,23 +59,36 @@ impl NotifyTarget {
 
     /// The target with the values of its secrets.
     pub(crate) fn resolve(&self) -> Result<NotifyTarget, Failure> {
-        let owner = format!("the target `{}`", self.name);
-        let keys = self.secrets.iter().map(|secret| secret.key(&owner, SigningKey::standard));
-        let keys = keys.collect::<Result<Vec<SigningKey>, Failure>>()?;
-        let recipient = match &self.recipient {
-            Recipient::Url { url, keys: _ } => Recipient::Url { url: url.clone(), keys },
-            Recipient::Command(command) => Recipient::Command(command.clone()),
+        let means = match &self.means {
+            Means::Messages { recipient, secrets } => {
+                let recipient = signed(recipient, secrets, &format!("the target `{}`", self.name))?;
+                Means::Messages { recipient, secrets: secrets.clone() }
+            }
+            #[cfg(feature = "otlp")]
+            Means::Traces(collector) => Means::Traces(collector.resolve()?),
         };
-        Ok(NotifyTarget { recipient, ..self.clone() })
+        Ok(NotifyTarget { means, ..self.clone() })
     }
 
     /// How it is reached, for people.
     pub(crate) fn means(&self) -> &'static str {
-        match self.recipient {
-            Recipient::Url { .. } => "url",
-            Recipient::Command(_) => "command",
+        match &self.means {
+            Means::Messages { recipient: Recipient::Url { .. }, .. } => "url",
+            Means::Messages { recipient: Recipient::Command(_), .. } => "command",
+            #[cfg(feature = "otlp")]
+            Means::Traces(_) => "traces",
         }
     }
+}
+
+/// The recipient with the keys that sign its messages. `owner` is for people.
+fn signed(recipient: &Recipient, secrets: &[ConfiguredSecret], owner: &str) -> Result<Recipient, Failure> {
+    let keys = secrets.iter().map(|secret| secret.key(owner, SigningKey::standard));
+    let keys = keys.collect::<Result<Vec<SigningKey>, Failure>>()?;
+    Ok(match recipient {
+        Recipient::Url { url, keys: _ } => Recipient::Url { url: url.clone(), keys },
+        Recipient::Command(command) => Recipient::Command(command.clone()),
+    })
 }
 
 /// The keys of a target as they were read.
@@ -98,12 +125,11 @@ pub(super) fn targets(table: &mut Table<'_, '_>, folder: &Path) -> Vec<NotifyTar
         let on = keys.on.map(|on| on.iter().filter_map(|event| NotificationEvent::parse(event)).collect());
         targets.push(NotifyTarget {
             name,
-            recipient,
+            means: Means::Messages { recipient, secrets: keys.secrets },
             timeout_ms: keys.timeout_ms.unwrap_or(TIMEOUT_MS),
             on: on.unwrap_or_else(|| EVENTS.to_vec()),
             workflows: keys.workflows.unwrap_or_default(),
             tags: keys.tags.unwrap_or_default(),
-            secrets: keys.secrets,
         });
     });
     targets
@@ -174,7 +200,7 @@ fn check_event(text: &str) -> Result<(), String> {
 }
 
 /// The name of a workflow, or the beginning of one before `*`.
-fn check_workflow(text: &str) -> Result<(), String> {
+pub(super) fn check_workflow(text: &str) -> Result<(), String> {
     let name = text.strip_suffix('*').unwrap_or(text);
     match name.is_empty() {
         true => Ok(()),

@@ -6,29 +6,22 @@ use std::path::Path;
 use windlass_web::{Definitions, ListenAddress, Proxy, TlsFiles, WebOptions, check_base_path};
 use windlass_workflow::strict::Table;
 
-/// Whether `serve` has a web server, and its settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum WebConfig {
+/// The settings of the web server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct WebConfig {
+    /// Whether `serve` has a web server. `windlass web` is one, whatever this says.
+    pub(crate) in_serve: WebInServe,
+    /// The settings, which `windlass web` and `windlass open` read too.
+    pub(crate) options: WebOptions,
+}
+
+/// Whether `serve` has a web server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum WebInServe {
     /// `enabled = false`.
     Disabled,
-    /// With these settings.
-    Enabled(WebOptions),
-}
-
-impl Default for WebConfig {
-    fn default() -> WebConfig {
-        WebConfig::Enabled(WebOptions::default())
-    }
-}
-
-impl WebConfig {
-    /// The settings for `windlass web`, which is a web server and nothing else.
-    pub(crate) fn options(&self) -> WebOptions {
-        match self {
-            WebConfig::Disabled => WebOptions::default(),
-            WebConfig::Enabled(options) => options.clone(),
-        }
-    }
+    #[default]
+    Enabled,
 }
 
 pub(super) fn take(table: &mut Table<'_, '_>, folder: &Path) -> WebConfig {
@@ -60,10 +53,8 @@ pub(super) fn take(table: &mut Table<'_, '_>, folder: &Path) -> WebConfig {
     if let Err((message, help)) = options.check() {
         table.refuse_key("listen", message, help);
     }
-    match enabled {
-        Some(false) => WebConfig::Disabled,
-        Some(true) | None => WebConfig::Enabled(options),
-    }
+    let in_serve = if enabled == Some(false) { WebInServe::Disabled } else { WebInServe::Enabled };
+    WebConfig { in_serve, options }
 }
 
 /// An address with a port; for clap too.

@@ -1,7 +1,6 @@
 //! A failure as JSON.
 
-use windlass_views::{ErrorDetails, ErrorKind, ErrorView, FileError, PlaceView};
-use windlass_workflow::Report;
+use windlass_views::{ErrorDetails, ErrorKind, ErrorView, FileError};
 
 use super::{Failure, Form};
 
@@ -73,23 +72,9 @@ impl Failure {
 
     fn listed_errors(&self) -> Vec<FileError> {
         match self.form() {
-            Form::Report { report, .. } => errors_of(report),
+            Form::Report { report, .. } => FileError::all_of(report),
             Form::Files { errors, .. } => errors.to_vec(),
             Form::SaidBefore(_) | Form::Message { .. } | Form::Interrupted { .. } => Vec::new(),
         }
     }
-}
-
-/// The errors or the warnings of a report, each with its place.
-pub(crate) fn errors_of(report: &Report) -> Vec<FileError> {
-    let errors = report.diagnostics().iter().map(|diagnostic| FileError {
-        message: diagnostic.message.clone(),
-        place: Some(PlaceView {
-            file: diagnostic.file.clone(),
-            line: diagnostic.line,
-            column: diagnostic.column,
-        }),
-        next_step: diagnostic.advice().map(str::to_owned),
-    });
-    errors.collect()
 }

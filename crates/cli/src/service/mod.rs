@@ -7,6 +7,8 @@ mod notifier;
 mod reload;
 mod settings;
 mod stopping;
+#[cfg(feature = "otlp")]
+mod traces;
 mod watcher;
 #[cfg(feature = "web")]
 mod web;
@@ -20,7 +22,7 @@ use windlass_web::WebOptions;
 
 use crate::arguments::{GlobalOptions, LogFormat};
 #[cfg(feature = "web")]
-use crate::config::WebConfig;
+use crate::config::WebInServe;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution::{LocalWorker, LocalWorkerOptions};
@@ -35,6 +37,8 @@ use notifier::Notifier;
 pub(crate) use notifier::variables as notification_variables;
 pub(crate) use settings::{ConfigRead, DEFAULT_LEVEL, ServiceOptions, Settings};
 use stopping::Deadline;
+#[cfg(feature = "otlp")]
+pub(crate) use traces::try_collector;
 use watcher::Watcher;
 #[cfg(feature = "web")]
 pub(crate) use web::{TakenPort, Web};
@@ -109,10 +113,10 @@ fn start_web(
     database: &Database,
     settings: &Settings,
 ) -> Result<Option<Web>, Failure> {
-    match &settings.web {
-        WebConfig::Disabled => Ok(None),
-        WebConfig::Enabled(options) => {
-            let options = WebOptions { hooks: settings.hooks.clone(), ..options.clone() };
+    match settings.web.in_serve {
+        WebInServe::Disabled => Ok(None),
+        WebInServe::Enabled => {
+            let options = WebOptions { hooks: settings.hooks.clone(), ..settings.web.options.clone() };
             Web::start(global, database, &options, TakenPort::IsAWarning)
         }
     }

@@ -6,9 +6,11 @@ use std::time::Duration;
 use windlass_engine::Store;
 use windlass_engine::store::{ClaimedNotification, DELIVERY_ATTEMPTS_MAX, DeliveryResult, NewTarget};
 use windlass_views::message_of;
-use windlass_worker::{LinkLocal, Message, MessageOutput, NotSent, Stop, StopCause, send};
+use windlass_worker::{LinkLocal, Message, MessageOutput, NotSent, Recipient, Stop, StopCause, send};
 
-use crate::config::NotifyTarget;
+#[cfg(feature = "otlp")]
+use super::traces::Export;
+use crate::config::{Means, NotifyTarget};
 use crate::database::Database;
 use crate::error::Failure;
 
@@ -117,32 +119,48 @@ impl Delivery {
         let Some(claimed) = self.store.notifications().claim(&self.target.name, lease_ms)? else {
             return Ok(false);
         };
-        let details = self.store.notifications().details(&claimed)?;
-        let (text, json) = message_of(&claimed, &details);
+        let result = match &self.target.means {
+            Means::Messages { recipient, .. } => self.send(&claimed, recipient)?,
+            #[cfg(feature = "otlp")]
+            Means::Traces(collector) => {
+                let export =
+                    Export { target: &self.target, collector, link_local: self.link_local, stop: &self.stop };
+                export.deliver(&self.store, &claimed)?
+            }
+        };
+        if self.store.notifications().record(&claimed, &result)? {
+            log(&claimed, &result);
+        }
+        Ok(true)
+    }
+
+    /// Sends the message about a notification.
+    fn send(
+        &self,
+        claimed: &ClaimedNotification,
+        recipient: &Recipient,
+    ) -> windlass_db::Result<DeliveryResult> {
+        let details = self.store.notifications().details(claimed)?;
+        let (text, json) = message_of(claimed, &details);
         let message = Message {
             id: claimed.message_id(),
             sent_at_s: self.store.clock().now_ms() / 1_000,
             json: json.to_string(),
             variables: variables(&claimed.message_id(), claimed.event.as_str(), &text, &claimed.subject),
         };
-        let target = &self.target;
-        let sent = send(
-            &message,
-            &target.recipient,
-            target.timeout_ms,
-            self.link_local,
-            MessageOutput::Discarded,
-            &self.stop,
-        );
-        let result = match sent {
-            Ok(_said) => DeliveryResult::Delivered,
-            Err(NotSent::Interrupted) => DeliveryResult::Interrupted,
-            Err(NotSent::Failed(reason)) => DeliveryResult::Failed(reason),
-        };
-        if self.store.notifications().record(&claimed, &result)? {
-            log(&claimed, &result);
-        }
-        Ok(true)
+        let timeout_ms = self.target.timeout_ms;
+        let sent =
+            send(&message, recipient, timeout_ms, self.link_local, MessageOutput::Discarded, &self.stop);
+        Ok(result_of(sent.map(|_said| ())))
+    }
+}
+
+/// What came of a delivery.
+pub(super) fn result_of(sent: Result<(), NotSent>) -> DeliveryResult {
+    match sent {
+        Ok(()) => DeliveryResult::Delivered,
+        Err(NotSent::Interrupted) => DeliveryResult::Interrupted,
+        Err(NotSent::Failed(reason)) => DeliveryResult::Failed(reason),
     }
 }
 

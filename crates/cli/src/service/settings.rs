@@ -17,7 +17,7 @@ use crate::arguments::{
 use crate::complete;
 use crate::config::{self, Config, ConfigFile, GRACE_MAX, NotifyTarget};
 #[cfg(feature = "web")]
-use crate::config::{ConfiguredHook, WebConfig};
+use crate::config::{ConfiguredHook, WebConfig, WebInServe};
 use crate::error::Failure;
 use crate::read_file::PathOrigin;
 
@@ -202,9 +202,10 @@ impl Settings {
 /// The address of the web server, in words.
 #[cfg(feature = "web")]
 fn web_text(web: &WebConfig) -> String {
-    match web {
-        WebConfig::Disabled => "none".to_owned(),
-        WebConfig::Enabled(options) => {
+    let options = &web.options;
+    match web.in_serve {
+        WebInServe::Disabled => "none".to_owned(),
+        WebInServe::Enabled => {
             let scheme = if options.tls.is_some() { "https" } else { "http" };
             format!("{scheme}://{}{}/", options.listen.socket(), options.base_path)
         }

@@ -51,6 +51,12 @@ impl Web {
                 ));
             }
         };
+        if options.shares_one_address() {
+            tracing::warn!(
+                "all requests seem to come from one address, and share its ten failures a minute: `behind_proxy` is set \
+                 without `trusted_proxies` under [web]"
+            );
+        }
         let tls = options.tls.clone();
         let listener = match &tls {
             None => listener,
@@ -82,7 +88,7 @@ impl Web {
     /// The address for browsers of this machine.
     pub(crate) fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}{}/", self.server.address(), self.base_path)
+        format!("{scheme}://{}{}/runs", self.server.address(), self.base_path)
     }
 }
 
@@ -98,15 +104,17 @@ fn identity(files: &TlsFiles) -> Result<TlsIdentity, Failure> {
 /// Texts as the verbs `why` and `doctor` print them.
 fn sentences(global: &GlobalOptions, database: &Database) -> Sentences {
     let (of_reasons, of_doctor, of_file) = (global.clone(), global.clone(), database.clone());
+    let (of_attention, attended) = (global.clone(), database.clone());
     let database = database.clone();
     Sentences::new(
         move |reason, job, now_ms| {
             let text = reasons::sentence(reason, job, now_ms, &of_reasons);
             anstream::adapter::strip_str(&text).to_string()
         },
-        move || doctor::report(&of_doctor, &database).map_err(|failure| failure.plain()),
+        move || doctor::report(&of_doctor, &database, doctor::TrialWrite::LeftOut),
     )
     .with_file(move || doctor::file_reading(&of_file))
+    .with_attention(move |store| doctor::attention(&of_attention, &attended, store))
 }
 
 fn is_taken(error: &io::Error) -> bool {

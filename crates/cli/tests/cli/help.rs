@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 40] = [
+const VERBS: [&str; 42] = [
+    "audit",
     "open",
     "token",
     "web",
@@ -23,6 +24,7 @@ const VERBS: [&str; 40] = [
     "inspect",
     "logs",
     "watch",
+    "top",
     "why",
     "jobs",
     "stats",

@@ -28,7 +28,7 @@ const RUN: [&str; 22] = [
     "parent",
     "job_counts",
 ];
-const JOB: [&str; 29] = [
+const JOB: [&str; 30] = [
     "job_id",
     "run_id",
     "job",
@@ -43,6 +43,7 @@ const JOB: [&str; 29] = [
     "interruptions",
     "execute_after",
     "created_at",
+    "ready_at",
     "started_at",
     "finished_at",
     "duration_ms",
@@ -108,6 +109,16 @@ fn runs_and_jobs() {
 }
 
 #[test]
+fn a_change_of_the_audit() {
+    let bench = Bench::new();
+    bench.windlass(&["queue", "pause", "mail"]).code(0);
+    let change = &bench.json(&["audit"])[0];
+    let fields = ["audit_id", "at", "caller", "address", "action", "subject", "before", "result"];
+    assert_fields(change, &fields);
+    assert!(is_instant(&change["at"]), "{change:#}");
+}
+
+#[test]
 fn a_run_names_its_schedule() {
     let bench = Bench::new();
     bench.write("good.toml", &format!("{GOOD}[[schedules]]\nevery = \"1s\"\n"));
@@ -140,7 +151,10 @@ fn a_job_with_its_attempts() {
     let job = bench.json(&["inspect", "1/load"]);
     assert_fields(&job, &[&JOB[..], &["payload", "rounds", "max_rounds", "attempts"]].concat());
     let attempt = &job["attempts"][0];
-    assert_fields(attempt, &["attempt", "outcome", "error", "worker_id", "started_at", "finished_at"]);
+    assert_fields(
+        attempt,
+        &["attempt", "outcome", "error", "worker_id", "ready_at", "started_at", "finished_at"],
+    );
     assert_eq!(attempt["outcome"], "failed");
     assert!(is_instant(&attempt["started_at"]), "{attempt:#}");
 }

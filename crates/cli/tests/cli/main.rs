@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod alone;
+mod audit;
 mod completing;
 mod configuring;
 mod database;

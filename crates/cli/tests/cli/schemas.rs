@@ -23,6 +23,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("token add", &["token", "add", "ci", "--role", "view", "--expires", "90d"]),
     ("token list", &["token", "list"]),
     ("token revoke", &["token", "revoke", "ci"]),
+    ("audit", &["audit"]),
     ("open", &["open"]),
     ("variable set", &["variable", "set", "cursor", "7", "--json"]),
     ("variable", &["variable"]),

@@ -1,9 +1,11 @@
-//! The ids of the runs and jobs that were accepted in a range of time.
+//! The ids of the runs and jobs that were accepted in a range of time, and of the changes that were recorded in it.
 
+use std::collections::BTreeMap;
+
+use crate::store::json_list;
 use crate::store::page::IdRange;
-use crate::store::round_trip::{PlainQuery, rows_of_each};
 use windlass_db::error::Result;
-use windlass_db::{Connection, one};
+use windlass_db::{Connection, all};
 
 /// How much the clocks of two processes may differ, in milliseconds. Ids are only roughly in the order of time, so a search
 /// by time begins this much earlier and ends this much later.
@@ -23,15 +25,7 @@ pub struct TimeRange {
 pub(in crate::store) enum ListedTable {
     Runs,
     Jobs,
-}
-
-impl ListedTable {
-    fn name(self) -> &'static str {
-        match self {
-            ListedTable::Runs => "runs",
-            ListedTable::Jobs => "jobs",
-        }
-    }
+    Audit,
 }
 
 /// A range of ids with all rows that were accepted in this time, and a few more.
@@ -51,37 +45,67 @@ pub(in crate::store) fn ids_accepted_in(
     Ok(IdRange { from, below })
 }
 
-/// The id of the first row that was accepted at an instant or later, found by binary search: from the highest power of two
-/// down, a step is made if the row there was accepted earlier. An index by time would slow each submission down, and would
-/// not give the rows in the order of ids.
+/// The id of the first row that was accepted at an instant or later.
 fn first_id_at(connection: &mut dyn Connection, table: ListedTable, at_ms: i64) -> Result<i64> {
-    let parameters = [at_ms.into(), table.name().into()];
-    one(connection, FIRST_ID_AT, &parameters, |row| row.integer(0))
+    Ok(first_ids_at(connection, table, &[at_ms])?.pop().unwrap_or(0))
 }
 
-/// The same for several instants, in their order.
+/// The same for several instants, in their order, by one statement: a server plans each statement again.
+///
+/// They are found by binary search. The first step is as long as the table, each further one half as long, rounded up, and a step
+/// is made if the row behind it was accepted earlier. An index by time would slow each submission down, and would not give the
+/// rows in the order of ids.
 pub(in crate::store) fn first_ids_at(
     connection: &mut dyn Connection,
     table: ListedTable,
     at_ms: &[i64],
 ) -> Result<Vec<i64>> {
-    let asked: Vec<PlainQuery<'_>> =
-        at_ms.iter().map(|at_ms| (FIRST_ID_AT, vec![(*at_ms).into(), table.name().into()])).collect();
-    Ok(rows_of_each(connection, &asked, |row| row.integer(0))?.into_iter().flatten().collect())
+    let texts: Vec<String> = at_ms.iter().map(ToString::to_string).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let asked = json_list("find rows by time", &texts)?;
+    let sql = match table {
+        ListedTable::Runs => FIRST_RUNS_AT,
+        ListedTable::Jobs => FIRST_JOBS_AT,
+        ListedTable::Audit => FIRST_CHANGES_AT,
+    };
+    let found = all(connection, sql, &[(&asked).into()], |row| Ok((row.integer(0)?, row.integer(1)?)))?;
+    let found: BTreeMap<i64, i64> = found.into_iter().collect();
+    Ok(at_ms.iter().map(|at_ms| found.get(at_ms).copied().unwrap_or(0)).collect())
 }
 
-const FIRST_ID_AT: &str = "WITH RECURSIVE steps (reached, step) AS (
-         SELECT coalesce(CASE CAST($2 AS TEXT) WHEN 'runs' THEN (SELECT min(id) FROM runs)
-                                               ELSE (SELECT min(id) FROM jobs) END, 0) - 1,
-                4611686018427387904
+const FIRST_RUNS_AT: &str = "WITH RECURSIVE steps (at_ms, reached, step) AS (
+         SELECT CAST(wanted.value AS {integer}), coalesce((SELECT min(id) FROM runs), 0) - 1,
+                coalesce((SELECT max(id) FROM runs) - (SELECT min(id) FROM runs), 0) + 1
+         FROM {texts $1} AS wanted
          UNION ALL
-         SELECT CASE WHEN CASE CAST($2 AS TEXT)
-                          WHEN 'runs' THEN (SELECT created_at FROM runs WHERE id >= reached + step
-                                            ORDER BY id LIMIT 1)
-                          ELSE (SELECT created_at FROM jobs WHERE id >= reached + step ORDER BY id LIMIT 1)
-                          END < $1
+         SELECT at_ms,
+                CASE WHEN (SELECT created_at FROM runs WHERE id >= reached + step ORDER BY id LIMIT 1) < at_ms
                      THEN reached + step ELSE reached END,
-                step / 2
+                CASE WHEN step = 1 THEN 0 ELSE (step + 1) / 2 END
          FROM steps WHERE step > 0
      )
-     SELECT max(reached) + 1 FROM steps";
+     SELECT at_ms, max(reached) + 1 FROM steps GROUP BY at_ms";
+const FIRST_JOBS_AT: &str = "WITH RECURSIVE steps (at_ms, reached, step) AS (
+         SELECT CAST(wanted.value AS {integer}), coalesce((SELECT min(id) FROM jobs), 0) - 1,
+                coalesce((SELECT max(id) FROM jobs) - (SELECT min(id) FROM jobs), 0) + 1
+         FROM {texts $1} AS wanted
+         UNION ALL
+         SELECT at_ms,
+                CASE WHEN (SELECT created_at FROM jobs WHERE id >= reached + step ORDER BY id LIMIT 1) < at_ms
+                     THEN reached + step ELSE reached END,
+                CASE WHEN step = 1 THEN 0 ELSE (step + 1) / 2 END
+         FROM steps WHERE step > 0
+     )
+     SELECT at_ms, max(reached) + 1 FROM steps GROUP BY at_ms";
+const FIRST_CHANGES_AT: &str = "WITH RECURSIVE steps (at_ms, reached, step) AS (
+         SELECT CAST(wanted.value AS {integer}), coalesce((SELECT min(id) FROM audit), 0) - 1,
+                coalesce((SELECT max(id) FROM audit) - (SELECT min(id) FROM audit), 0) + 1
+         FROM {texts $1} AS wanted
+         UNION ALL
+         SELECT at_ms,
+                CASE WHEN (SELECT at FROM audit WHERE id >= reached + step ORDER BY id LIMIT 1) < at_ms
+                     THEN reached + step ELSE reached END,
+                CASE WHEN step = 1 THEN 0 ELSE (step + 1) / 2 END
+         FROM steps WHERE step > 0
+     )
+     SELECT at_ms, max(reached) + 1 FROM steps GROUP BY at_ms";

@@ -10,6 +10,7 @@ use crate::store::finish::propagation::{Belonging, Ended, propagate};
 use crate::store::finish::run_end::{RunDelta, count_down};
 use crate::store::jobs::label;
 use crate::store::{Jobs, Runs};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fragment, first};
@@ -26,7 +27,7 @@ pub(crate) const IS_STOPPED_LATER: Fragment = Fragment {
 };
 
 /// What a cancellation did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancellation {
     /// Jobs that ended at once.
     pub cancelled: i64,

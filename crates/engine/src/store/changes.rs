@@ -34,7 +34,7 @@ pub struct Fingerprints {
     pub queues: u64,
     /// Registered workflows and schedules.
     pub workflows: u64,
-    /// Workers, queues, schedules, and changes by people.
+    /// Workers, rules of queues, schedules, and changes by people.
     pub system: u64,
     /// Each run that is looked at, and its jobs. 0 if the run does not exist.
     pub of_runs: BTreeMap<i64, u64>,
@@ -84,13 +84,13 @@ const OF_RUNS: [OfLists; 6] = [
         2,
     ),
 ];
-const OF_QUEUES: [OfLists; 3] = [
-    (
-        "SELECT name, paused_at, max_running, rate_jobs, rate_interval_ms, fifo, turn_job_id
-         FROM queues ORDER BY name LIMIT $1",
-        Some(ROWS_MAX),
-        7,
-    ),
+const OF_QUEUE_RULES: [OfLists; 1] = [(
+    "SELECT name, paused_at, max_running, rate_jobs, rate_interval_ms, fifo, turn_job_id
+     FROM queues ORDER BY name LIMIT $1",
+    Some(ROWS_MAX),
+    7,
+)];
+const OF_QUEUED_JOBS: [OfLists; 2] = [
     (
         "SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > ''
                                ORDER BY queue, kind LIMIT $1) AS counted",
@@ -142,7 +142,7 @@ const VALID_SESSIONS: &str = "SELECT sessions.hash
 #[derive(Default)]
 struct Found {
     /// A number for each group of statements about lists.
-    lists: [DefaultHasher; 4],
+    lists: [DefaultHasher; 5],
     of_runs: BTreeMap<i64, DefaultHasher>,
     outputs: BTreeMap<i64, OutputState>,
     valid_callers: BTreeSet<(CredentialKind, String)>,
@@ -172,7 +172,8 @@ impl Upkeep<'_> {
         let (tokens, sessions) =
             (hashes(watched, CredentialKind::Token)?, hashes(watched, CredentialKind::Session)?);
         let mut asked: Vec<(&'static str, Vec<Value<'_>>, Target)> = Vec::new();
-        for (group, statements) in [&OF_RUNS[..], &OF_QUEUES, &OF_WORKFLOWS, &OF_SYSTEM].iter().enumerate() {
+        let groups = [&OF_RUNS[..], &OF_QUEUE_RULES, &OF_QUEUED_JOBS, &OF_WORKFLOWS, &OF_SYSTEM];
+        for (group, statements) in groups.iter().enumerate() {
             for (sql, bound, columns) in *statements {
                 let parameters = bound.iter().map(|bound| (*bound).into()).collect();
                 asked.push((sql, parameters, Target::List(group, *columns)));
@@ -252,13 +253,14 @@ impl Found {
     }
 
     fn fingerprints(self, run_ids: &BTreeSet<i64>) -> Fingerprints {
-        let [runs, queues, workflows, system] = self.lists.each_ref().map(Hasher::finish);
+        let [runs, queue_rules, queued_jobs, workflows, system] = self.lists.each_ref().map(Hasher::finish);
         Fingerprints {
             runs,
             // What runs and waits is a part of the list of runs.
-            queues: both(queues, runs),
+            queues: both(both(queue_rules, queued_jobs), runs),
             workflows,
-            system: both(system, both(queues, workflows)),
+            // Jobs come and go all the time, and the checks of the system are not made for each of them.
+            system: both(system, both(queue_rules, workflows)),
             of_runs: run_ids.iter().map(|id| (*id, self.of_runs.get(id).map_or(0, Hasher::finish))).collect(),
             outputs: self.outputs,
             valid_callers: self.valid_callers,

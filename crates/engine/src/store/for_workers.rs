@@ -339,8 +339,8 @@ impl ForWorkers<'_> {
     fn measure_claims(&self, claims: &Claims) {
         let Claims::Jobs(jobs) = claims else { return };
         let now_ms = self.store.clock.now_ms();
-        for since in jobs.iter().filter_map(|job| job.claimable_since) {
-            self.store.measurements.job_waits.observe_ms(now_ms - since);
+        for job in jobs {
+            self.store.measurements.job_waits.observe_ms(now_ms - job.ready_at);
         }
     }
 }

@@ -11,6 +11,8 @@ use windlass_db::{Connection, all, one};
 
 /// How many claim partitions with old PENDING jobs, workers or queues are named.
 const ROWS_MAX: i64 = 50;
+/// Where a count of jobs stops.
+pub const JOBS_COUNTED_MAX: i64 = 10_000;
 /// How many jobs of one claim partition are read.
 const JOBS_OF_PARTITION_MAX: i64 = 1_000;
 /// How many late schedules are named.
@@ -20,7 +22,7 @@ const LATE_MS: i64 = 10_000;
 /// PENDING jobs that could be claimed for longer than this are old, in milliseconds.
 const OLD_PENDING_MS: i64 = 60_000;
 
-/// Counts and names from which people see whether anything is wrong.
+/// Counts and names from which people see whether anything is wrong. Jobs are counted up to [`JOBS_COUNTED_MAX`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     /// The version of SQLite or of the server.
@@ -38,19 +40,19 @@ pub struct Health {
     /// Of these, workers that can't start jobs: the id, the host, and what is lacking there.
     pub short_workers: Vec<(i64, String, String)>,
     /// RUNNING jobs whose worker is not alive.
-    pub orphans: i64,
+    pub orphans: Count,
     /// RUNNING jobs.
-    pub running: i64,
+    pub running: Count,
     /// Jobs that can be claimed.
-    pub pending: i64,
+    pub pending: Count,
     /// Jobs that can be claimed for a minute or more, for each claim partition that has some.
     pub old_pending: Vec<OldPending>,
     /// Jobs whose time came ten seconds ago or more, and that no scheduler has made claimable.
-    pub overdue: i64,
+    pub overdue: Count,
     /// Jobs that wait for a concurrency key.
-    pub waiting: i64,
+    pub waiting: Count,
     /// Ends that were reported ten seconds ago or more, and that no scheduler has applied.
-    pub reported: i64,
+    pub reported: Count,
     /// Schedules that can fire.
     pub schedules: i64,
     /// Schedules that are paused.
@@ -100,6 +102,15 @@ impl Upkeep<'_> {
         }
     }
 
+    /// The schedules that are ten seconds late or more: the name, and when they were due. At most five.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn late_schedules(&self) -> Result<Vec<(String, i64)>> {
+        let late_ms = self.store.clock.now_ms().saturating_sub(LATE_MS);
+        self.store.read(|connection| late_schedules(connection, late_ms))
+    }
+
     /// Reads the health of the database.
     ///
     /// # Errors
@@ -112,6 +123,7 @@ impl Upkeep<'_> {
 
 fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
     let late_ms = now_ms.saturating_sub(LATE_MS);
+    let jobs = count_jobs(connection, late_ms)?;
     Ok(Health {
         version: one(connection, "SELECT {version}", &[], |row| row.text(0))?,
         schema_version: count(connection, "SELECT max(version) FROM schema_migrations")?,
@@ -123,30 +135,13 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
         )?,
         silent_workers: silent_workers(connection, now_ms)?,
         short_workers: short_workers(connection)?,
-        orphans: count(
-            connection,
-            "SELECT count(*) FROM jobs WHERE status = 'RUNNING'
-               AND worker_id NOT IN (SELECT id FROM workers WHERE status IN ('ALIVE', 'DRAINING'))",
-        )?,
-        running: count(connection, "SELECT count(*) FROM jobs WHERE status = 'RUNNING'")?,
-        // With the conditions of their indexes: without them every row would be read.
-        pending: count(connection, "SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > ''")?,
-        waiting: count(
-            connection,
-            "SELECT count(*) FROM jobs WHERE status = 'WAITING' AND waits_for IS NOT NULL",
-        )?,
+        orphans: jobs[0],
+        running: jobs[1],
+        pending: jobs[2],
+        waiting: jobs[3],
         old_pending: old_pending(connection, now_ms.saturating_sub(OLD_PENDING_MS))?,
-        overdue: count_before(
-            connection,
-            "SELECT count(*) FROM jobs WHERE status = 'SCHEDULED' AND execute_after < $1",
-            late_ms,
-        )?,
-        reported: count_before(
-            connection,
-            "SELECT count(*) FROM jobs
-             WHERE {is_reported} AND updated_at < $1",
-            late_ms,
-        )?,
+        overdue: jobs[4],
+        reported: jobs[5],
         schedules: count(
             connection,
             "SELECT count(*) FROM schedules WHERE paused_at IS NULL AND removed_at IS NULL
@@ -165,8 +160,27 @@ fn count(connection: &mut dyn Connection, sql: &'static str) -> Result<i64> {
     one(connection, sql, &[], |row| row.integer(0))
 }
 
-fn count_before(connection: &mut dyn Connection, sql: &'static str, before_ms: i64) -> Result<i64> {
-    one(connection, sql, &[before_ms.into()], |row| row.integer(0))
+/// Orphans, then jobs that are running, pending, waiting, overdue and reported: each in the order of its index and up to a
+/// bound, because there may be a million of them.
+fn count_jobs(connection: &mut dyn Connection, late_ms: i64) -> Result<[Count; 6]> {
+    const OF_JOBS: &str = "SELECT
+        (SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'RUNNING'
+                                 AND worker_id NOT IN (SELECT id FROM workers WHERE status IN ('ALIVE', 'DRAINING'))
+                               LIMIT $1) AS orphans),
+        (SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'RUNNING' ORDER BY worker_id, id LIMIT $1) AS running),
+        (SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > ''
+                               ORDER BY queue, kind LIMIT $1) AS pending),
+        (SELECT count(*) FROM (SELECT id FROM jobs WHERE waits_for = 'slot' ORDER BY waits_for, id LIMIT $1) AS waiting),
+        (SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'SCHEDULED' AND execute_after < $2
+                               ORDER BY execute_after, id LIMIT $1) AS overdue),
+        (SELECT count(*) FROM (SELECT id FROM jobs WHERE {is_reported} AND updated_at < $2 LIMIT $1) AS reported)";
+    one(connection, OF_JOBS, &[(JOBS_COUNTED_MAX + 1).into(), late_ms.into()], |row| {
+        let mut counts = [Count::up_to(JOBS_COUNTED_MAX, 0); 6];
+        for (column, count) in counts.iter_mut().enumerate() {
+            *count = Count::up_to(JOBS_COUNTED_MAX, row.integer(column)?);
+        }
+        Ok(counts)
+    })
 }
 
 fn silent_workers(connection: &mut dyn Connection, now_ms: i64) -> Result<Vec<i64>> {

@@ -6,6 +6,7 @@ use crate::measurements::{MEASURED_QUEUES_MAX, OTHER_QUEUES};
 use crate::status::{RunStatus, WorkerStatus};
 use crate::store::Upkeep;
 use crate::store::round_trip::{PlainQuery, rows_of_each};
+use crate::store::stats::Count;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all};
 
@@ -122,6 +123,7 @@ fn read_pending(connection: &mut dyn Connection) -> Result<BTreeMap<String, Queu
     let names: Vec<&str> = found.iter().map(|(queue, _since)| queue.as_str()).collect();
     let mut queues: BTreeMap<String, QueueMetrics> = BTreeMap::new();
     for ((queue, since), pending) in found.iter().zip(count_pending(connection, &names)?) {
+        let pending = pending.number;
         let metrics = QueueMetrics { pending, oldest_pending_at: Some(*since), ..QueueMetrics::default() };
         queues.insert(queue.clone(), metrics);
     }
@@ -136,11 +138,14 @@ fn read_pending(connection: &mut dyn Connection) -> Result<BTreeMap<String, Queu
     Ok(queues)
 }
 
-/// Counts a few jobs of each queue, and then more of those that have more.
-fn count_pending(connection: &mut dyn Connection, queues: &[&str]) -> Result<Vec<i64>> {
+/// Counts a few PENDING jobs of each queue, and then more of those that have more.
+pub(in crate::store) fn count_pending(
+    connection: &mut dyn Connection,
+    queues: &[&str],
+) -> Result<Vec<Count>> {
     let mut counts = count_up_to(connection, queues, PENDING_OF_EACH)?;
     let large: Vec<usize> =
-        counts.iter().enumerate().filter(|(_, count)| **count == PENDING_OF_EACH).map(|(at, _)| at).collect();
+        counts.iter().enumerate().filter(|(_, count)| !count.is_exact).map(|(at, _)| at).collect();
     if large.is_empty() {
         return Ok(counts);
     }
@@ -152,11 +157,12 @@ fn count_pending(connection: &mut dyn Connection, queues: &[&str]) -> Result<Vec
     Ok(counts)
 }
 
-fn count_up_to(connection: &mut dyn Connection, queues: &[&str], limit: i64) -> Result<Vec<i64>> {
+fn count_up_to(connection: &mut dyn Connection, queues: &[&str], limit: i64) -> Result<Vec<Count>> {
     let asked: Vec<PlainQuery<'_>> =
         queues.iter().map(|queue| (PENDING, vec![(*queue).into(), limit.into()])).collect();
     let counted = rows_of_each(connection, &asked, |row| row.integer(0))?;
-    Ok(counted.into_iter().map(|rows| rows.into_iter().sum()).collect())
+    let count = |number: i64| Count { number, is_exact: number < limit };
+    Ok(counted.into_iter().map(|rows| count(rows.into_iter().sum())).collect())
 }
 
 /// One statement for each state, in the order of its index.
@@ -169,24 +175,33 @@ const OTHER_STATES: [&str; 3] = [
          AS counted GROUP BY queue",
 ];
 
-fn read_other_states(
-    connection: &mut dyn Connection,
-    queues: &mut BTreeMap<String, QueueMetrics>,
-) -> Result<()> {
+/// How many jobs of each queue are RUNNING, SCHEDULED and WAITING, among the first [`OTHER_STATES_MAX`] of each state.
+pub(in crate::store) fn other_states(connection: &mut dyn Connection) -> Result<[BTreeMap<String, i64>; 3]> {
     let asked: Vec<PlainQuery<'_>> =
         OTHER_STATES.iter().map(|sql| (*sql, vec![OTHER_STATES_MAX.into()])).collect();
     let counted = rows_of_each(connection, &asked, |row| {
         Ok((row.lossy_text(0)?.unwrap_or_default(), row.integer(1)?))
     })?;
-    for (state, rows) in counted.into_iter().enumerate() {
-        for (queue, count) in rows {
-            let metrics = queues.entry(queue).or_default();
-            match state {
-                0 => metrics.running = count,
-                1 => metrics.scheduled = count,
-                _ => metrics.waiting = count,
-            }
-        }
+    let mut states: [BTreeMap<String, i64>; 3] = Default::default();
+    for (state, rows) in states.iter_mut().zip(counted) {
+        state.extend(rows);
+    }
+    Ok(states)
+}
+
+fn read_other_states(
+    connection: &mut dyn Connection,
+    queues: &mut BTreeMap<String, QueueMetrics>,
+) -> Result<()> {
+    let [running, scheduled, waiting] = other_states(connection)?;
+    for (queue, count) in running {
+        queues.entry(queue).or_default().running = count;
+    }
+    for (queue, count) in scheduled {
+        queues.entry(queue).or_default().scheduled = count;
+    }
+    for (queue, count) in waiting {
+        queues.entry(queue).or_default().waiting = count;
     }
     Ok(())
 }

@@ -36,6 +36,7 @@ mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use access::record::Record;
 use evidence::{CommitToken, Evidence, recovery};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Capabilities, Connection, Database};
@@ -49,8 +50,8 @@ use crate::measurements::Measurements;
 
 pub use accepted::TimeRange;
 pub use access::{
-    AuditEntry, AuditFilter, Caller, Change, CredentialKind, NewToken, Role, Secret, Subject, Token,
-    secret_hash,
+    AuditEntry, AuditFilter, Caller, Change, CredentialKind, IDEMPOTENCY_KEY_BYTES_MAX, IdempotencyKey,
+    KEPT_ANSWER_BYTES_MAX, KeptAnswer, NewToken, Role, Secret, Subject, Token, secret_hash,
 };
 pub use apply::Applied;
 pub use artifacts::{Artifact, KeptArtifact};
@@ -79,10 +80,11 @@ pub use groups::{
     Access, Events, ForRestore, ForScheduler, ForWorkers, HasStore, Jobs, Logs, Notifications, Queues,
     Registrations, Runs, Schedules, Upkeep, Variables, Workers,
 };
-pub use health::{Health, OldPending};
+pub use health::{Health, JOBS_COUNTED_MAX, OldPending};
 pub(crate) use jobs::JOB_COLUMNS;
 pub use jobs::Job;
 pub use jobs::approvals::Verdict;
+pub use jobs::around::JobsAround;
 pub use jobs::attempts::Attempt;
 pub use jobs::broken::BrokenBefore;
 pub use jobs::change::{JobChange, StartTime};
@@ -93,6 +95,7 @@ pub use jobs::dead_letters::{
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};
+pub use jobs::needs::NeededJob;
 pub(crate) use jobs::of_run::{IN_WINDOW, JOB_OF_RUN};
 pub use jobs::of_run::{JobOfRun, JobOrder, JobPart, JobWindow, JobsOfRun, WINDOW_MAX};
 pub use jobs::open_approvals::{OPEN_APPROVALS_MAX, OpenApproval};
@@ -109,9 +112,10 @@ pub(crate) use notifications::mark::WANTS_WORKFLOW;
 pub use notifications::targets::{NewTarget, TARGETS_MAX};
 pub use notifications::{NotificationEvent, NotificationStatus};
 pub use page::{Cursor, PAGE_MAX, Page, SEARCH_MAX, SEARCH_TEXT_MAX};
+pub use queues::paused::PausedQueue;
 pub(crate) use queues::rules::{PRIORITY, RULED};
 pub use queues::waiting_keys::{KeyOf, KeyUser, OldestJob, WAITING_KEYS_MAX, WaitingKey};
-pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
+pub use queues::{Order, QUEUES_MAX, Queue, QueueLimits, QueuePage, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub(crate) use registrations::REGISTRATION_COLUMNS;
 pub(crate) use registrations::versions::VERSION_COLUMNS;
 pub use registrations::{NewRegistration, RegisteredVersion, Registration, RegistrationChange};
@@ -128,6 +132,8 @@ pub(crate) use runs::retry::AS_BEFORE_ITS_FIRST_ATTEMPT;
 pub use runs::retry::RetrySelection;
 pub use runs::retry_with::{Continued, NextDefinition, RetryPreview};
 pub use runs::submit::{NewRun, Occasion, Submitted};
+pub use runs::traced::{TRACED_MAX, TracedJob, TracedRun};
+pub use runs::triggered::{Taken, Triggered};
 pub use runs::workspaces::{SettledWorkspaces, Workspace, WorkspaceState};
 pub use runs::{JobCounts, Run, RunContext, RunFolder};
 pub(crate) use schedules::SCHEDULE_COLUMNS;
@@ -154,13 +160,15 @@ pub struct Store {
     measurements: Arc<Measurements>,
     /// Who makes the changes, if they are recorded.
     change: Option<Arc<Change>>,
+    /// The key of the request that makes the changes, if they are made once.
+    key: Option<Arc<IdempotencyKey>>,
 }
 
 impl Store {
     /// Makes a store for an open database.
     #[must_use]
     pub fn new(database: Arc<dyn Database>, clock: Clock, random: Random) -> Store {
-        Store { database, clock, random, files: None, measurements: Arc::default(), change: None }
+        Store { database, clock, random, files: None, measurements: Arc::default(), change: None, key: None }
     }
 
     /// The same store with a folder for files of runs.
@@ -249,8 +257,8 @@ impl Store {
         mut operation: impl FnMut(&mut dyn Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         // Rows can't prove that a change was kept which found everything as it wanted it: it would be recorded twice.
-        let evidence = match (evidence, &self.change) {
-            (Evidence::Rows(_) | Evidence::Repeat, Some(_)) => Evidence::Token,
+        let evidence = match (evidence, self.is_recorded()) {
+            (Evidence::Rows(_) | Evidence::Repeat, true) => Evidence::Token,
             (evidence, _) => evidence,
         };
         let slot = Arc::new(Mutex::new(None));
@@ -260,22 +268,13 @@ impl Store {
             Evidence::Rows(_) | Evidence::Reread(_) | Evidence::Repeat => None,
         };
         let recovery = recovery(evidence, token, &slot);
-        let change = self.change.clone();
-        let now_ms = self.clock.now_ms();
+        let (change, key) = (self.change.clone(), self.key.clone());
+        let record = Record { action: name, change, key, now_ms: self.clock.now_ms() };
         let began_us = self.clock.monotonic_us();
         self.database.write(
             name,
             Box::new(move |connection| {
-                let recorded = match &change {
-                    Some(change) => {
-                        // Pages that are open show it.
-                        connection.wake(WakeUps::PROGRESS);
-                        access::audit::insert(connection, change, name, now_ms)?
-                    }
-                    None => None,
-                };
-                let value = operation(connection)?;
-                access::audit::add_result(connection, recorded, &value)?;
+                let value = record.run(connection, &mut operation)?;
                 token.map_or(Ok(()), |token| token.insert(connection))?;
                 *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
                 Ok(())
@@ -285,6 +284,11 @@ impl Store {
         self.measurements.commits.observe_us(self.clock.monotonic_us() - began_us);
         let value = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         value.ok_or_else(|| Error::internal(name, "the operation did not run"))
+    }
+
+    /// Whether the transactions of changes have rows besides what is changed.
+    fn is_recorded(&self) -> bool {
+        self.change.is_some() || self.key.is_some()
     }
 
     /// The globally unique name of this database. A copy has a different name.

@@ -7,8 +7,8 @@ use windlass_db::error::{Error, Result};
 
 /// The most rows of a page.
 pub const PAGE_MAX: i64 = 10_000;
-/// The rows that one search looks at before it stops.
-pub const SEARCH_MAX: i64 = 100_000;
+/// The rows that one search looks at before it stops: as many as are compared in less than a tenth of a second.
+pub const SEARCH_MAX: i64 = 50_000;
 /// The longest text that can be searched for, in bytes.
 pub const SEARCH_TEXT_MAX: usize = 1_000;
 /// The rows of a page, unless the caller says otherwise.

@@ -1,6 +1,7 @@
 //! Counts of all jobs and runs by state, for people and monitors.
 
 use std::fmt;
+use std::ops::Add;
 
 use crate::status::{JobStatus, RunStatus};
 use crate::store::Upkeep;
@@ -25,6 +26,14 @@ impl Count {
     /// What was counted by a statement that stops after `bound` and one more.
     pub(in crate::store) fn up_to(bound: i64, counted: i64) -> Count {
         Count { number: counted.min(bound), is_exact: counted <= bound }
+    }
+}
+
+impl Add for Count {
+    type Output = Count;
+
+    fn add(self, other: Count) -> Count {
+        Count { number: self.number + other.number, is_exact: self.is_exact && other.is_exact }
     }
 }
 

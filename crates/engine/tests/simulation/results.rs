@@ -177,7 +177,7 @@ impl World {
                 token: 0,
                 run_id,
                 queue: String::new(),
-                claimable_since: None,
+                ready_at: 0,
                 name: None,
                 kind: String::new(),
                 payload: String::new(),

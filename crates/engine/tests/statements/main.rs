@@ -101,7 +101,10 @@ fn no_other_crate_has_sql() {
             continue;
         }
         let mut found = collect(&folder.join("src"));
-        found.statements.retain(|(place, _statement)| !place.contains("bench/src/raw"));
+        // The tests of the web server change rows as other programs do.
+        let may_have_sql =
+            |place: &str| ["bench/src/raw", "web/src/tests/"].iter().any(|part| place.contains(part));
+        found.statements.retain(|(place, _statement)| !may_have_sql(place));
         assert!(found.statements.is_empty(), "{:#?}", found.statements);
     }
 }

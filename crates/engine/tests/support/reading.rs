@@ -1,13 +1,13 @@
 //! Everything that people's lists and reports read, for the tests of its plans.
 
 use windlass_engine::store::{
-    CredentialKind, Cursor, DeadLetterCursor, DeadLetters, JobFilter, JobOrder, JobPart, JobWindow,
-    LogPosition, ParamFilter, RunFilter, StartedBy, TimeRange, Watched,
+    AuditFilter, CredentialKind, Cursor, DeadLetterCursor, DeadLetters, JobFilter, JobOrder, JobPart,
+    JobWindow, LogPosition, ParamFilter, RunFilter, StartedBy, TimeRange, Watched,
 };
 use windlass_engine::{JobStatus, RunStatus, Store};
 
 /// Rows as of a database that was used for long: finished runs and jobs, and a few that are not.
-pub const FILL: [&str; 10] = [
+pub const FILL: [&str; 11] = [
     "INSERT INTO runs (workflow, status, params, run_key, created_at, started_at, finished_at)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 60000)
      SELECT CASE n % 1000 WHEN 7 THEN 'rare' ELSE 'often' END,
@@ -44,6 +44,9 @@ pub const FILL: [&str; 10] = [
     "INSERT INTO job_attempts (job_id, attempt, outcome, finished_at)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
      SELECT n * 20, 1, 'failed', n * 500 FROM numbers",
+    "INSERT INTO audit (at, caller, action, subject)
+     WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 60000)
+     SELECT n * 1000, 'ada', 'cancel a run', 'run 1' FROM numbers",
 ];
 
 /// Filters of runs that indexes answer.
@@ -99,6 +102,7 @@ pub fn read_by_indexes(store: &Store) {
         store.jobs().list_full(&filter).unwrap();
     }
     read_for_pages(store);
+    read_for_traces(store);
     store.upkeep().health().unwrap();
     store.upkeep().metrics(Some(59_990_000)).unwrap();
     let callers = [CredentialKind::Token, CredentialKind::Session].map(|kind| (kind, "none".to_owned()));
@@ -108,7 +112,13 @@ pub fn read_by_indexes(store: &Store) {
     store.logs().after(LogPosition { job_id: 100, attempt: 1, line: 3 }, 5).unwrap();
     store.logs().last(100, 1, 5).unwrap();
     store.jobs().broken_before(100).unwrap();
+    store.jobs().needed_by(&(1_000..1_200).collect::<Vec<i64>>()).unwrap();
+    store.jobs().of_run_after(500, 1_000, 20).unwrap();
+    store.access().link_owner("none").unwrap();
     store.runs().definitions(500).unwrap();
+    let made = TimeRange { from_ms: Some(30_000_000), until_ms: Some(30_010_000) };
+    let changes = store.access().audit(&AuditFilter { made, ..AuditFilter::default() }).unwrap();
+    assert_eq!((changes.rows.len(), changes.rows[0].at), (10, 30_009_000));
     let which = DeadLetters {
         statuses: vec![JobStatus::Failed],
         kind: Some("none".to_owned()),
@@ -132,10 +142,14 @@ fn read_for_pages(store: &Store) {
     store.runs().below(500, 0, 100).unwrap();
     assert_eq!(store.queues().waiting_keys().unwrap().len(), 2);
     assert_eq!(store.queues().oldest_jobs().unwrap().len(), 1);
+    assert_eq!(store.queues().page(None, 100).unwrap().rows.len(), 1);
+    assert!(store.queues().find("default").unwrap().is_some());
     store.runs().failures_since(59_000_000).unwrap();
     store.runs().usual_durations(&["often", "rare", "none"]).unwrap();
     store.runs().last_successful_before("often", 30_000).unwrap();
     store.jobs().attempts_of_each(&[100, 120]).unwrap();
+    store.jobs().around(100, 60).unwrap();
+    assert!(store.runs().triggered(&[500]).unwrap().is_empty());
     assert_eq!(store.jobs().open_approvals(0, 2).unwrap().len(), 2);
     store.jobs().open_approval(3_000_500).unwrap();
     store.jobs().count_open_approvals().unwrap();
@@ -144,6 +158,15 @@ fn read_for_pages(store: &Store) {
             JobWindow { statuses: vec![], name: None, part: JobPart::All, order, offset: 0, limit: 100 };
         assert_eq!(store.jobs().window(500, &window).unwrap().rows.len(), 2);
     }
+}
+
+/// What a trace of a run is made of.
+fn read_for_traces(store: &Store) {
+    let runs = store.runs();
+    assert!(runs.traced(500, 500_001).unwrap().is_some());
+    assert_eq!(runs.traced_below(500, 0).unwrap(), []);
+    let jobs: Vec<i64> = runs.traced_jobs(500, "").unwrap().iter().map(|job| job.id).collect();
+    assert_eq!((jobs.len(), runs.traced_attempts(&jobs, (0, 0)).unwrap().len()), (2, 2));
 }
 
 /// What looks at rows up to a bound: counts of finished rows, and searches.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use windlass_web::pages::assets::assets;
 use windlass_web::pages::run::{Panel, View};
 use windlass_web::pages::times::Times;
-use windlass_web::pages::{Badges, Reader, Rights};
+use windlass_web::pages::{Badges, Reader, Rights, SignedIn};
 
 /// Sunday 22 November 2026, 07:42:00 in Berlin.
 const NOW_MS: i64 = 1_795_329_720_000;
@@ -24,6 +24,7 @@ fn main() {
         times,
         rights: Rights::Admin,
         form_token: "token".to_owned(),
+        signed_in: Some(SignedIn { name: "ada".to_owned(), role: "admin" }),
         badges: Badges { approvals: 2, paused_queues: 1 },
     };
     for asset in [&assets().style, &assets().script, &assets().icon] {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windlass_engine::store::{Attempt, FocusedJob, Job, JobCounts, JobOfRun, LogLine, LogStream};
 use windlass_engine::{JobStatus, RunStatus};
-use windlass_web::pages::run::{FailureData, JobData, LogData, Panel, RunData, RunQuery, View};
+use windlass_web::pages::run::{FailureData, JobData, LogData, OtherRuns, Panel, RunData, RunQuery, View};
 
 const JOBS: [(&str, JobStatus, i64, i64); 9] = [
     ("extract_orders", JobStatus::Successful, 1, 48),
@@ -46,6 +46,7 @@ fn job_of_run(
         started_at: has_run.then_some(created_at + from_s * 1_000),
         finished_at: has_run.then_some(created_at + until_s * 1_000),
         needed_until: None,
+        ready_at: None,
         group_id: None,
     }
 }
@@ -56,8 +57,10 @@ fn attempt(number: i64, from_ms: i64, until_ms: i64, error: &str) -> Attempt {
         worker_id: Some(3),
         outcome: "failed".to_owned(),
         error: Some(error.to_owned()),
+        ready_at: Some(from_ms),
         started_at: Some(from_ms),
         finished_at: until_ms,
+        retried_at: None,
     }
 }
 
@@ -128,7 +131,7 @@ fn log(created_at: i64) -> LogData {
         last_line: 192,
         lines,
         first_error: Some(189),
-        asked_line: None,
+        asked_line: Some(183),
         found: Some(("refused".to_owned(), vec![183, 184, 185, 189])),
         is_open: false,
     }
@@ -174,6 +177,7 @@ fn job(created_at: i64) -> Job {
         item: None,
         max_parallel: None,
         root_run_id: None,
+        ready_at: None,
     }
 }
 
@@ -228,10 +232,16 @@ pub(crate) fn data(now_ms: i64, view: View, panel: Panel) -> RunData {
         matching: 9,
         jobs,
         edges: EDGES.to_vec(),
+        middle: None,
+        trigger: None,
+        cancelled_by: None,
         failure: Some(FailureData {
             job: focused,
-            others: vec![48196, 48188, 48177],
-            first_at: Some(created_at + 263_000),
+            others: OtherRuns::Some {
+                run_ids: vec![48196, 48188, 48177],
+                first_at: created_at + 263_000,
+                known_since: None,
+            },
             last_successful: Some((48153, created_at - 3_600_000)),
             first_error: Some((189, error)),
         }),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::store::{
-    Count, FailureGroup, Failures, FocusedJob, HistogramPart, JobCounts, KeyHolder, Page, Run,
+    Count, FailureGroup, Failures, FocusedJob, HistogramPart, JobCounts, KeyHolder, Page, Run, Taken,
+    Triggered,
 };
 use windlass_engine::{JobStatus, RunSource, RunStatus, WaitsFor};
 use windlass_web::pages::runs::{Filter, Note, RunsData, Visited};
@@ -109,6 +110,7 @@ pub(crate) fn data(now_ms: i64) -> RunsData {
         run(48150, "<script>alert(1)</script>", Failed, "{\"a\":\"\u{202e}gpj.exe\"}", ago(1_100), 86_000),
     ];
     rows[1].source = None;
+    rows[1].started_by = Some("deploy".to_owned());
     rows[1].run_key = Some("deploy-7".to_owned());
     rows[2].total_jobs = 4;
     rows[2].unfinished_jobs = 4;
@@ -197,7 +199,14 @@ pub(crate) fn data(now_ms: i64) -> RunsData {
             ],
             since_ms: ago(582),
         },
-        visited: Visited::Marked,
+        triggered: BTreeMap::from([(
+            48183,
+            Triggered {
+                trigger: "billing".to_owned(),
+                taken: Some(Taken::Event { id: 7, name: Some("invoice.due".to_owned()) }),
+            },
+        )]),
+        visited: Visited::Marked(ago(582)),
         histogram: histogram(now_ms),
         notes: vec![
             Note {
@@ -207,7 +216,7 @@ pub(crate) fn data(now_ms: i64) -> RunsData {
             },
             Note {
                 about: "Queue",
-                subject: Some(("mail".to_owned(), "/queues/mail".to_owned())),
+                subject: Some(("mail".to_owned(), "/queues".to_owned())),
                 text: "has been paused since 01:12, 38 jobs wait".to_owned(),
             },
         ],
@@ -224,7 +233,7 @@ pub(crate) fn nothing(now_ms: i64) -> RunsData {
         counts_of_jobs: BTreeMap::new(),
         counts: RunStatus::ALL.map(|status| (status, exact)).to_vec(),
         failures: Failures { groups: Vec::new(), since_ms: now_ms - 1_440 * MINUTE_MS },
-        visited: Visited::Never,
+        visited: Visited::Never(now_ms - 1_440 * MINUTE_MS),
         histogram: histogram(now_ms)
             .into_iter()
             .map(|part| HistogramPart { successful: exact, failed: exact, ..part })

@@ -1,10 +1,11 @@
 //! What a request shows: a token in a header, or the cookie of a session.
 
 use axum::http::HeaderMap;
-use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::header::AUTHORIZATION;
 use subtle::ConstantTimeEq;
 use windlass_engine::store::{CredentialKind, secret_hash};
 
+use crate::call::cookie_of;
 use crate::options::WebOptions;
 use crate::problem::Problem;
 
@@ -32,7 +33,7 @@ impl Credentials {
             }
             (Some(_), Some(_)) => return Err(Problem::unauthorized("there are two headers Authorization")),
         }
-        match cookie(headers, cookie_name) {
+        match cookie_of(headers, cookie_name) {
             Some(secret) => Ok(Credentials::Session(secret)),
             None => Err(Problem::unauthorized("the request names no caller")),
         }
@@ -52,15 +53,16 @@ impl Credentials {
     }
 }
 
-/// The name of the cookie. It has the port, because browsers send the cookies of one name of a host to all its ports.
+/// The name of the cookie. It has the port, because browsers send the cookies of one name of a host to all its ports. With
+/// TLS it has a prefix, with which a browser takes it from this host only: neither another name of the domain nor a page
+/// without TLS can set it.
 pub(crate) fn cookie_name(options: &WebOptions) -> String {
-    format!("windlass_{}", options.listen.socket().port())
-}
-
-fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
-    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(known, value)| *known == name && !value.is_empty()).map(|(_, value)| value.to_owned())
+    let prefix = match (options.is_secure(), options.base_path.is_empty()) {
+        (true, true) => "__Host-",
+        (true, false) => "__Secure-",
+        (false, _) => "",
+    };
+    format!("{prefix}windlass_{}", options.listen.socket().port())
 }
 
 /// The token of the forms of a session. It comes from the secret of the session, so that no table needs it, and the secret

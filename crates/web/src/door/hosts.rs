@@ -1,8 +1,8 @@
 //! The names under which the server answers. A page of another site whose name is made to lead here, has another name in
 //! `Host`.
 
-use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, Uri};
 
 /// The names of this machine for itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -18,9 +18,16 @@ impl Hosts {
         Hosts { names: names.chain(configured.iter().map(|name| name.to_ascii_lowercase())).collect() }
     }
 
-    /// Whether the request is for one of the names. A name without a port stands for every port.
-    pub(crate) fn allows(&self, headers: &HeaderMap) -> bool {
-        let host = host_of(headers).to_ascii_lowercase();
+    /// The name for which the request is, if it is none of ours. A request can name it twice: in `Host`, and as proxies do it
+    /// in its address.
+    pub(crate) fn unknown(&self, headers: &HeaderMap, address: &Uri) -> Option<String> {
+        let named = [Some(host_of(headers)), address.authority().map(|authority| authority.as_str())];
+        named.into_iter().flatten().find(|host| !self.allows(host)).map(str::to_owned)
+    }
+
+    /// A name without a port stands for every port.
+    fn allows(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
         self.names.iter().any(|name| *name == host || *name == without_port(&host))
     }
 }
@@ -75,6 +82,10 @@ mod tests {
         headers
     }
 
+    fn allows(hosts: &Hosts, headers: &HeaderMap) -> bool {
+        hosts.unknown(headers, &Uri::from_static("/runs")).is_none()
+    }
+
     #[test]
     fn only_listed_names_are_answered() {
         let hosts = Hosts::new(&["jobs.example".to_owned(), "exact.example:8443".to_owned()]);
@@ -86,7 +97,7 @@ mod tests {
             "Jobs.Example:443",
             "exact.example:8443",
         ] {
-            assert!(hosts.allows(&headers(&[("host", host)])), "{host}");
+            assert!(allows(&hosts, &headers(&[("host", host)])), "{host}");
         }
         for host in [
             "evil.example",
@@ -101,10 +112,13 @@ mod tests {
             "[::1",
             "localhost:123456",
         ] {
-            assert!(!hosts.allows(&headers(&[("host", host)])), "{host}");
+            assert!(!allows(&hosts, &headers(&[("host", host)])), "{host}");
         }
-        assert!(!hosts.allows(&HeaderMap::new()));
-        assert!(!hosts.allows(&headers(&[("host", "localhost"), ("host", "localhost")])));
+        assert!(!allows(&hosts, &HeaderMap::new()));
+        assert!(!allows(&hosts, &headers(&[("host", "localhost"), ("host", "localhost")])));
+        let whole = |address| hosts.unknown(&headers(&[("host", "localhost")]), &Uri::from_static(address));
+        assert_eq!(whole("http://localhost:9463/runs"), None);
+        assert_eq!(whole("http://evil.example/runs"), Some("evil.example".to_owned()));
     }
 
     #[test]

@@ -19,19 +19,21 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::header::ACCEPT;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, Response, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::routing::{MethodFilter, on};
+use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
-use windlass_engine::store::{Caller, CredentialKind};
+use windlass_engine::Store;
+use windlass_engine::store::{Caller, CredentialKind, Role};
 use windlass_system::Clock;
 
 use crate::answer::Answer;
 use crate::call::{Call, Query};
-use crate::connections::OwnTask;
+use crate::connections::{ConnectionWork, OwnConnection};
 use crate::hooks::{Hook, Hooks};
 use crate::live::Viewers;
 use crate::metrics::Metrics;
+use crate::once;
 use crate::options::WebOptions;
 use crate::problem::Problem;
 use crate::route::{self, Allowed, Client, Method, Prepared, QueryRule, Route, Streams, Work};
@@ -50,6 +52,13 @@ const HANDLER_MAX: Duration = Duration::from_secs(30);
 /// The field of a form, and the header, that has the token of the session.
 pub(crate) const FORM_TOKEN_FIELD: &str = "form_token";
 const FORM_TOKEN_HEADER: &str = "x-form-token";
+
+/// What measurements call the route of an answer that no route gave: 404, 405 and 421.
+const NO_ROUTE: &str = "none";
+
+/// The path of the route that answered.
+#[derive(Debug, Clone, Copy)]
+struct AnsweredBy(&'static str);
 
 /// What all requests share.
 pub(crate) struct Door {
@@ -105,39 +114,24 @@ impl Door {
 
     /// Answers a request to a route.
     async fn answer(&self, route: Route, peer: Peer, request: Request) -> Response<Body> {
-        let began_us = self.clock.monotonic_us();
         let (mut parts, body) = request.into_parts();
         let answered = self.call(route, peer, &mut parts, body).await;
         let answer = answered.unwrap_or_else(|problem| self.refuse(route, &parts, &problem));
-        let response = answer.into_response(&parts.headers);
-        let took_us = self.clock.monotonic_us() - began_us;
-        self.metrics.observe_request(route.path, response.status().as_u16(), took_us);
+        let mut response = answer.into_response(&parts.headers);
+        response.extensions_mut().insert(AnsweredBy(route.path));
         response
     }
 
     async fn call(&self, route: Route, peer: Peer, parts: &mut Parts, body: Body) -> Result<Answer, Problem> {
         let address = peer.client(&parts.headers, &self.options.trusted_proxies);
         let entered = match route.allowed {
-            Allowed::Role(role) => {
-                let entered = self.enter(address, parts).await?;
-                if entered.caller.role < role {
-                    return Err(Problem::role(entered.caller.role, role));
-                }
-                Some(entered)
-            }
-            Allowed::WithSecret { because: _ } => {
-                // The body of a message is not read after failures. That of the login is short, and may have a valid token.
-                if route.client == Client::Program {
-                    self.refuse_after_failures(address)?;
-                }
-                None
-            }
-            Allowed::Everybody { because: _ } => None,
+            Allowed::Role(role) => Some(self.enter_with_role(address, parts, role).await?),
+            Allowed::WithSecret { because: _ } | Allowed::Everybody { because: _ } => None,
         };
-        let form_token = entered.as_ref().and_then(|entered| entered.form_token.clone());
+        let has_form_token = entered.as_ref().is_some_and(|entered| entered.form_token.is_some());
         // No other page can send a header with a token.
         let is_change_by_browser = route.method.changes()
-            && (form_token.is_some() || (entered.is_none() && route.client == Client::Browser));
+            && (has_form_token || (entered.is_none() && route.client == Client::Browser));
         if is_change_by_browser && !is_from_own_page(&parts.headers) {
             return Err(Problem::forbidden(
                 "the request does not come from a page of this server",
@@ -145,38 +139,23 @@ impl Door {
             ));
         }
         let path = path_parts(parts).await?;
-        let body = body::read(body, &parts.headers, route).await?;
-        let query = match route.query {
-            QueryRule::Known(known) => {
-                let query = Query::parse(parts.uri.query().unwrap_or_default())?;
-                match route.client {
-                    Client::Browser => query.without_empty(known).check(known)?,
-                    Client::Program => query.check(known)?,
-                }
+        let connection = parts.extensions.get::<OwnConnection>().cloned();
+        // Who sends a body slowly must not keep others out.
+        let set_work = |work| {
+            if let Some(connection) = &connection {
+                connection.set_work(work);
             }
-            QueryRule::ByHandler => Query::default(),
         };
-        let call = Call {
-            shown: entered.as_ref().map(|entered| entered.shown.clone()),
-            caller: entered.map(|entered| entered.caller),
-            connection: parts.extensions.get::<OwnTask>().and_then(|task| task.0.get().cloned()),
-            address,
-            path,
-            target: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
-            query,
-            headers: parts.headers.clone(),
-            body,
-            base_path: self.options.base_path.clone(),
-            definitions: self.options.definitions,
-            sentences: self.sentences.clone(),
-            metrics: Arc::clone(&self.metrics),
-            hooks: Arc::clone(&self.hooks.lock().unwrap_or_else(PoisonError::into_inner)),
-            form_token,
-            is_secure: self.options.is_secure(),
-            cookie: cookie_name(&self.options),
-        };
+        set_work(ConnectionWork::Waiting);
+        let body = body::read(body, &parts.headers, route).await?;
+        set_work(ConnectionWork::Busy);
+        let query = query_of(route, parts)?;
+        let call = self.new_call(entered, address, parts, (path, query, body));
         if route.method.changes() {
             check_form_token(&call)?;
+        }
+        if route.takes_no_fields() {
+            call.no_fields()?;
         }
         let answered = self.work(route, call).await;
         // A name that no hook has is a failure too: otherwise names could be tried without end.
@@ -188,6 +167,35 @@ impl Door {
         answered
     }
 
+    /// The request as handlers see it: the path, the query and the body were read.
+    fn new_call(
+        &self,
+        entered: Option<Entered>,
+        address: IpAddr,
+        parts: &Parts,
+        (path, query, body): (Vec<(String, String)>, Query, Vec<u8>),
+    ) -> Call {
+        Call {
+            shown: entered.as_ref().map(|entered| entered.shown.clone()),
+            form_token: entered.as_ref().and_then(|entered| entered.form_token.clone()),
+            caller: entered.map(|entered| entered.caller),
+            connection: parts.extensions.get::<OwnConnection>().and_then(OwnConnection::task),
+            address,
+            path,
+            target: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+            query,
+            headers: parts.headers.clone(),
+            body,
+            base_path: self.options.base_path.clone(),
+            definitions: self.options.definitions,
+            sentences: self.sentences.clone(),
+            metrics: Arc::clone(&self.metrics),
+            hooks: Arc::clone(&self.hooks.lock().unwrap_or_else(PoisonError::into_inner)),
+            is_secure: self.options.is_secure(),
+            cookie: cookie_name(&self.options),
+        }
+    }
+
     async fn work(&self, route: Route, call: Call) -> Result<Answer, Problem> {
         let (access, handler) = match route.work {
             Work::AtOnce(handler) => return handler(&call),
@@ -195,14 +203,38 @@ impl Door {
             Work::Stream { prepare: Some(prepare), open } => {
                 let call = Arc::new(call);
                 let asked = Arc::clone(&call);
-                let prepared = self.threads.call(Access::Read, move |store| prepare(store, &asked)).await??;
+                let prepared = self.on_thread(Access::Read, move |store| prepare(store, &asked)).await?;
                 return open(&self.streams, &call, prepared);
+            }
+            Work::CheckedWrite { check, write } => {
+                let call = Arc::new(call);
+                let asked = Arc::clone(&call);
+                self.on_thread(Access::Read, move |store| check(store, &asked)).await?;
+                return self.on_thread(Access::Write, move |store| write(store, &call)).await;
             }
             Work::Read(handler) => (Access::Read, handler),
             Work::Write(handler) => (Access::Write, handler),
         };
-        let answered = self.threads.call(access, move |store| handler(store, &call));
-        tokio::time::timeout(HANDLER_MAX, answered).await.map_err(|_late| Problem::busy())??
+        self.on_thread(access, move |store| once::answer(route, handler, store, &call)).await
+    }
+
+    /// Calls the store, and waits for the result, but not for ever. A write that was accepted goes on all the same.
+    async fn on_thread<T: Send + 'static>(
+        &self,
+        access: Access,
+        call: impl FnOnce(&Store) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let answered = tokio::time::timeout(HANDLER_MAX, self.threads.call(access, call));
+        answered.await.map_err(|_late| late(access))??
+    }
+
+    /// Finds the caller of a request, who needs a role.
+    async fn enter_with_role(&self, address: IpAddr, parts: &Parts, role: Role) -> Result<Entered, Problem> {
+        let entered = self.enter(address, parts).await?;
+        match entered.caller.role < role {
+            true => Err(Problem::role(entered.caller.role, role)),
+            false => Ok(entered),
+        }
     }
 
     /// Finds the caller of a request.
@@ -226,18 +258,16 @@ impl Door {
         }
     }
 
-    /// Counts a wrong secret. After too many the answer says so, whatever was wrong. A valid secret is looked up before, so the
-    /// failures of others behind the same address don't keep its owner out.
+    /// Counts a wrong secret or signature. After too many the answer says so, whatever was wrong. A valid one is recognized
+    /// before, so the failures of others behind the same address don't keep its owner out.
     fn count_failure(&self, address: IpAddr) -> Result<(), Problem> {
-        self.refuse_after_failures(address)?;
-        self.failures.add(address, self.clock.now_ms());
-        Ok(())
-    }
-
-    fn refuse_after_failures(&self, address: IpAddr) -> Result<(), Problem> {
-        match self.failures.refused_for_s(address, self.clock.now_ms()) {
+        let now_ms = self.clock.now_ms();
+        match self.failures.refused_for_s(address, now_ms) {
             Some(seconds) => Err(Problem::too_many_failures(seconds)),
-            None => Ok(()),
+            None => {
+                self.failures.add(address, now_ms);
+                Ok(())
+            }
         }
     }
 
@@ -255,6 +285,24 @@ impl Door {
             }
             (Client::Browser, _) => sign_in::problem_page(base, problem),
         }
+    }
+}
+
+/// What is told about a call that takes too long. Nobody reads its result; but what it writes stays.
+fn late(access: Access) -> Problem {
+    match access {
+        Access::Read => Problem::busy(),
+        Access::Write => Problem::unknown_outcome(),
+    }
+}
+
+/// The query parameters of a request, if its route knows them.
+fn query_of(route: Route, parts: &Parts) -> Result<Query, Problem> {
+    let QueryRule::Known(known) = route.query else { return Ok(Query::default()) };
+    let query = Query::parse(parts.uri.query().unwrap_or_default())?;
+    match route.client {
+        Client::Browser => query.without_empty(known).check(known),
+        Client::Program => query.check(known),
     }
 }
 
@@ -290,21 +338,18 @@ async fn path_parts(parts: &mut Parts) -> Result<Vec<(String, String)>, Problem>
 pub(crate) fn router(door: &Arc<Door>) -> Router {
     let mut router = Router::new();
     for route in route::all() {
-        let filter = match route.method {
-            Method::Get => MethodFilter::GET,
-            Method::Post => MethodFilter::POST,
-            Method::Patch => MethodFilter::PATCH,
-        };
-        let door = Arc::clone(door);
-        let handler = move |Extension(peer): Extension<Peer>, request: Request| {
-            let door = Arc::clone(&door);
-            async move { door.answer(route, peer, request).await }
-        };
-        router = router.route(route.path, on(filter, handler));
+        router = router.route(route.path, answered_by(door, route, |_request| {}));
     }
     let router = match door.options.base_path.as_str() {
         "" => router,
-        base_path => Router::new().nest(base_path, router),
+        base_path => {
+            let nested = Router::new().nest(base_path, router);
+            // The first page has a slash at its end, which nesting takes away.
+            route::all().into_iter().filter(|route| route.path == "/").fold(nested, |nested, first| {
+                let at_root = |request: &mut Request| *request.uri_mut() = Uri::from_static("/");
+                nested.route(&format!("{base_path}/"), answered_by(door, first, at_root))
+            })
+        }
     };
     let no_method = || async { Answer::problem(&Problem::no_method()).into_response(&Default::default()) };
     let base_path = door.options.base_path.clone();
@@ -313,6 +358,22 @@ pub(crate) fn router(door: &Arc<Door>) -> Router {
         .method_not_allowed_fallback(no_method)
         .fallback(no_route)
         .layer(from_fn_with_state(Arc::clone(door), before_all))
+}
+
+/// Answers requests to a route by the door. `prepare` changes them before.
+fn answered_by(door: &Arc<Door>, route: Route, prepare: fn(&mut Request)) -> MethodRouter {
+    let filter = match route.method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Put => MethodFilter::PUT,
+        Method::Patch => MethodFilter::PATCH,
+    };
+    let door = Arc::clone(door);
+    on(filter, move |Extension(peer): Extension<Peer>, mut request: Request| {
+        let door = Arc::clone(&door);
+        prepare(&mut request);
+        async move { door.answer(route, peer, request).await }
+    })
 }
 
 /// The answer about an address that no route has: a page for a person, JSON for a program.
@@ -326,14 +387,33 @@ fn no_route(base_path: &str, headers: &HeaderMap) -> Response<Body> {
     answer.into_response(&HeaderMap::new())
 }
 
-/// Refuses other hosts, and adds the headers for browsers to every answer.
+/// Refuses other hosts, adds the headers for browsers to every answer, and measures it.
 async fn before_all(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response<Body> {
-    let mut response = if door.hosts.allows(request.headers()) {
-        next.run(request).await
-    } else {
-        let problem = Problem::unknown_host(hosts::host_of(request.headers()));
-        Answer::problem(&problem).into_response(request.headers())
+    let began_us = door.clock.monotonic_us();
+    let mut response = match door.hosts.unknown(request.headers(), request.uri()) {
+        None => next.run(request).await,
+        Some(host) => Answer::problem(&Problem::unknown_host(&host)).into_response(request.headers()),
     };
     security_headers::add(response.headers_mut());
+    let route = response.extensions().get::<AnsweredBy>().map_or(NO_ROUTE, |route| route.0);
+    let took_us = door.clock.monotonic_us() - began_us;
+    door.metrics.observe_request(route, response.status().as_u16(), took_us);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_takes_too_long_is_not_to_be_repeated() {
+        let written = late(Access::Write);
+        assert_eq!((written.status, written.retry_after_s), (StatusCode::SERVICE_UNAVAILABLE, None));
+        let (_title, detail, next_step) = written.texts();
+        assert!(
+            detail.contains("may still be done") && next_step.contains("before you repeat"),
+            "{written:?}"
+        );
+        assert_eq!(late(Access::Read).retry_after_s, Some(1));
+    }
 }

@@ -1,11 +1,19 @@
 //! What a message says about itself, and whether its signature fits. Pure.
 
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
 use sha2::{Digest, Sha256};
 use windlass_engine::signature::{SignedMessage, SigningKey, is_signed, is_signed_by_github};
 
 use super::{Hook, HookForm};
 use crate::call::Call;
+use crate::problem::Problem;
 
+/// The field of a payload that says which event of GitHub it is.
+const GITHUB_EVENT_FIELD: &str = "github_event";
+/// The longest name of an event of GitHub.
+const GITHUB_EVENT_BYTES: usize = 50;
 /// How much the time of a message may differ from ours, in both directions.
 const TOLERANCE_S: i64 = 5 * 60;
 
@@ -62,9 +70,58 @@ fn github(hook: &Hook, call: &Call) -> Checked {
     Checked::Signed { id: format!("github:{}:{hash}", hook.name) }
 }
 
+/// The payload of the event of a message: its body. That of GitHub gets the sort of its event, which only a header says.
+pub(super) fn payload(hook: &Hook, call: &Call) -> Result<String, Problem> {
+    let body = std::str::from_utf8(&call.body)
+        .map_err(|_error| Problem::invalid("the body is not UTF-8", "send JSON"))?;
+    match (hook.form, call.header("x-github-event")) {
+        (HookForm::Github, Some(event)) if is_github_event(event) => Ok(with_github_event(body, event)),
+        (HookForm::Github | HookForm::Standard, _) => Ok(body.to_owned()),
+    }
+}
+
+fn is_github_event(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=GITHUB_EVENT_BYTES).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+/// The body with one more field in front, its other bytes as they were sent. What is no object stays as it is. If the body has
+/// such a field, that one is signed and counts.
+fn with_github_event(body: &str, event: &str) -> String {
+    let Ok(fields) = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(body) else {
+        return body.to_owned();
+    };
+    let rest = body.trim_start().strip_prefix('{');
+    match rest.filter(|_| !fields.contains_key(GITHUB_EVENT_FIELD)) {
+        None => body.to_owned(),
+        Some(rest) => {
+            let separator = if fields.is_empty() { "" } else { "," };
+            format!("{{\"{GITHUB_EVENT_FIELD}\":\"{event}\"{separator}{rest}")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn the_event_of_github_becomes_a_field() {
+        for (body, expected) in [
+            (r#"{"ref": 1e2}"#, r#"{"github_event":"push","ref": 1e2}"#),
+            (" {} ", r#"{"github_event":"push"} "#),
+            ("[1]", "[1]"),
+            ("ref=1", "ref=1"),
+            (r#"{"github_event": "own"}"#, r#"{"github_event": "own"}"#),
+        ] {
+            assert_eq!(with_github_event(body, "push"), expected);
+        }
+        assert!(is_github_event("pull_request_review") && is_github_event("push"));
+        for name in ["", "Push", "a\"b", "a b", "x".repeat(51).as_str()] {
+            assert!(!is_github_event(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_time_may_differ_by_five_minutes_in_both_directions() {

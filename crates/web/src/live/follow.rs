@@ -65,7 +65,8 @@ impl Follower {
                 return Next::Lines(self.told(lines));
             }
         }
-        if self.is_over { Next::End } else { Next::Wait }
+        // A stream that was closed has not told all lines.
+        if self.is_over && !self.must_read { Next::End } else { Next::Wait }
     }
 
     /// Takes what the hub has read. Returns messages with the lines that follow those before; `None` if there are none.

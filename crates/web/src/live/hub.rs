@@ -1,4 +1,4 @@
-//! The thread that hears the hints of the engine, and reads for all viewers together. Without viewers, and without hints, it
+//! The thread that hears the wake-ups of the engine, and reads for all viewers together. Without viewers, and without wake-ups, it
 //! reads nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,18 +41,18 @@ impl Hub {
 
     fn serve(&self) {
         let mut before: Option<Fingerprints> = None;
-        let mut is_hinted = false;
+        let mut must_read = false;
         while self.viewers.until_somebody_looks() {
-            // Changes of other processes are hints too.
+            // Changes of other processes are wake-ups too.
             self.store.watch();
-            is_hinted |= self.viewers.until_hint();
+            must_read = must_read || self.viewers.until_wake_up();
             self.viewers.close_those_over();
-            if !is_hinted {
+            if !must_read {
                 continue;
             }
             let began_us = self.store.clock().monotonic_us();
-            // After an error the change is still to be told, so it is read again.
-            is_hinted = !self.read(&mut before);
+            // After an error the change is still to be told, so it is read again, without waiting for the next one.
+            must_read = !self.read(&mut before);
             self.viewers.pause(pause_after(self.store.clock().monotonic_us() - began_us));
         }
     }
@@ -90,7 +90,8 @@ impl Hub {
     fn read(&self, before: &mut Option<Fingerprints>) -> bool {
         let viewers = self.viewers.all();
         if viewers.is_empty() {
-            return false;
+            // The first news of the next viewer is everything.
+            return true;
         }
         let now = match self.store.upkeep().fingerprints(&watched(&viewers)) {
             Ok(now) => now,

@@ -1,4 +1,4 @@
-//! Pages that are open follow what changes. One thread hears the hints of the engine, and reads once for all viewers. A viewer
+//! Pages that are open follow what changes. One thread hears the wake-ups of the engine, and reads once for all viewers. A viewer
 //! is told only what has changed, and asks for it by itself.
 
 mod follow;

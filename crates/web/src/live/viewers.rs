@@ -188,10 +188,10 @@ impl Viewer {
 pub(crate) struct Viewers {
     state: Mutex<State>,
     changed: Condvar,
-    /// Where the hub waits for hints.
+    /// Where the hub waits for wake-ups.
     listener: WakeUpListener,
     clock: Clock,
-    /// How often the hub has waited for hints.
+    /// How often the hub has waited for wake-ups.
     #[cfg(test)]
     waits: std::sync::atomic::AtomicUsize,
 }
@@ -277,7 +277,7 @@ impl Viewers {
         self.listener.raise(WakeUps::STOP);
     }
 
-    /// How often the hub has waited for hints.
+    /// How often the hub has waited for wake-ups.
     #[cfg(test)]
     pub(crate) fn waits(&self) -> usize {
         self.waits.load(std::sync::atomic::Ordering::SeqCst)
@@ -304,23 +304,25 @@ impl Viewers {
         let _ended = self.changed.wait_timeout_while(state, time, |state| !state.is_stopping);
     }
 
-    /// Waits for hints, but not after a stream's time is over. Returns whether there were any.
-    pub(super) fn until_hint(&self) -> bool {
+    /// How long until the time of a stream is over, in milliseconds. A stream that is closed and not dropped yet has no end
+    /// to wait for.
+    fn next_end_in_ms(&self) -> Option<i64> {
         let (wall_ms, monotonic_ms) = (self.clock.now_ms(), self.clock.monotonic_ms());
-        let next_end_ms = locked(&self.state)
-            .open
-            .values()
-            .map(|viewer| {
-                let left_ms = viewer.opened_at_ms + STREAM_TIME_MAX_MS - monotonic_ms;
-                viewer.new.expires_at.map_or(left_ms, |at| left_ms.min(at - wall_ms))
-            })
-            .min();
+        let left_ms = |viewer: &Arc<Viewer>| {
+            let left_ms = viewer.opened_at_ms + STREAM_TIME_MAX_MS - monotonic_ms;
+            viewer.new.expires_at.map_or(left_ms, |at| left_ms.min(at - wall_ms))
+        };
+        locked(&self.state).open.values().filter(|viewer| !viewer.is_closed()).map(left_ms).min()
+    }
+
+    /// Waits for wake-ups, but not after a stream's time is over. Returns whether there were any.
+    pub(super) fn until_wake_up(&self) -> bool {
+        let next_end = self.next_end_in_ms().map(|left_ms| self.clock.now_ms() + left_ms);
         let longest = Duration::from_millis(STREAM_TIME_MAX_MS.unsigned_abs());
-        let wait = self.clock.until(next_end_ms.map(|left_ms| wall_ms + left_ms), longest);
-        let hints = self.listener.wait(wait);
+        let wake_ups = self.listener.wait(self.clock.until(next_end, longest));
         #[cfg(test)]
         self.waits.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        hints.intersects(WakeUps::FOREIGN)
+        wake_ups.intersects(WakeUps::FOREIGN)
     }
 
     /// Ends the streams whose time is over.
@@ -332,7 +334,7 @@ impl Viewers {
 
     /// Those that are open now.
     pub(super) fn all(&self) -> Vec<Arc<Viewer>> {
-        locked(&self.state).open.values().cloned().collect()
+        locked(&self.state).open.values().filter(|viewer| !viewer.is_closed()).cloned().collect()
     }
 }
 
@@ -352,6 +354,27 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_system::wake_ups::WakeUpChannel;
+
+    #[test]
+    fn a_stream_that_is_over_and_not_dropped_has_no_end_to_wait_for() {
+        let clock = Clock::manual(1_000_000);
+        let viewers =
+            Arc::new(Viewers::new(WakeUpChannel::default().listen(WakeUps::FOREIGN), clock.clone()));
+        let new = |expires_at| NewViewer {
+            caller: (CredentialKind::Token, String::new()),
+            expires_at,
+            run_id: None,
+            job_id: None,
+        };
+        let Ok(_expiring) = viewers.open(new(Some(1_000_100))) else { panic!("it is open") };
+        let Ok(_other) = viewers.open(new(None)) else { panic!("it is open") };
+        assert_eq!(viewers.next_end_in_ms(), Some(100));
+        clock.advance_ms(100);
+        viewers.close_those_over();
+        assert_eq!(viewers.next_end_in_ms(), Some(STREAM_TIME_MAX_MS - 100), "that of the other one");
+        assert_eq!(viewers.all().len(), 1);
+    }
 
     fn part(first: i64, count: i64) -> LinesAfter {
         let line = |line| LogLine {

@@ -14,7 +14,7 @@ use windlass_engine::store::{DatabaseMetrics, QueueMetrics, Role};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::problem::Problem;
-use crate::route::{Allowed, Client, Method, QueryRule, Route, Work};
+use crate::route::{Allowed, Client, Idempotency, Method, QueryRule, Route, Work};
 
 /// How long what was read is shown.
 const FRESH_MS: i64 = 5_000;
@@ -31,6 +31,7 @@ pub(crate) const ROUTES: &[Route] = &[Route {
     work: Work::Read(metrics),
     query: QueryRule::Known(&[]),
     body_max: 0,
+    idempotency: Idempotency::NoKey,
     document: None,
 }];
 

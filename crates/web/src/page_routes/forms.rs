@@ -1,8 +1,9 @@
 //! The forms of the pages. Each changes something and sends the browser to a page that shows it.
 
+use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use windlass_engine::store::{
-    DefinitionVerb, FailureGroup, NewRun, QueueLimits, RetrySelection, Setting, Subject,
+    DefinitionVerb, FailureGroup, NewRun, QueueLimits, RetrySelection, Secret, Setting, Subject, secret_hash,
 };
 use windlass_engine::{Error, Store};
 use windlass_workflow::Workflow;
@@ -11,20 +12,17 @@ use windlass_workflow::params::{self, Param, ParamError, Supplied};
 use super::{html, reader, wrong_address};
 use crate::answer::Answer;
 use crate::call::Call;
-use crate::pages::batch::{self, Batch};
-use crate::pages::fields::{VALUE_BYTES_MAX, supplied};
+use crate::pages::batch::{self, Batch, BatchResult};
+use crate::pages::fields::{FORM_KEY, VALUE_BYTES_MAX, supplied};
 use crate::pages::start::{self, Start};
 use crate::pages::times::Times;
 use crate::pages::url;
 use crate::problem::Problem;
 
+/// The length of the key of a form.
+const KEY_CHARS: usize = 32;
 /// How long a browser keeps what the reader has chosen: a year.
 const CHOICE_S: i64 = 365 * 24 * 3_600;
-
-fn cookie(call: &Call, name: &str, value: &str) -> String {
-    let path = if call.base_path.is_empty() { "/" } else { &call.base_path };
-    format!("{name}={value}; Path={path}; Max-Age={CHOICE_S}; SameSite=Lax")
-}
 
 pub(super) fn to(call: &Call, path: &str) -> Answer {
     Answer::see_other(format!("{}{path}", call.base_path))
@@ -37,22 +35,23 @@ pub(super) fn to_run(call: &Call, run_id: i64) -> Answer {
 /// Failures up to an instant are known to the reader.
 pub(super) fn mark_seen(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let at_ms = call.form()?.integer("at").unwrap_or_else(|| store.clock().now_ms());
-    Ok(to(call, "/runs").with_cookie(cookie(call, "seen", &at_ms.to_string())))
+    Ok(to(call, "/runs").with_cookie(call.new_cookie("seen", &at_ms.to_string(), CHOICE_S)))
 }
 
 /// The reader chooses a zone.
 pub(super) fn set_zone(_store: &Store, call: &Call) -> Result<Answer, Problem> {
     let form = call.form()?;
     let zone = Times::zone(form.text("zone").unwrap_or_default());
-    Ok(to(call, "/runs").with_cookie(cookie(call, "zone", &url::encode(zone.name()))))
+    Ok(to(call, "/runs").with_cookie(call.new_cookie("zone", &url::encode(zone.name()), CHOICE_S)))
 }
 
 pub(super) fn apply_batch(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let wanted = Batch::of_pairs(call.form()?.pairs).map_err(wrong_address)?;
-    let found = batch::read::runs(store, &wanted)?;
+    let (ids, next) = batch::read::step(store, &wanted)?;
     let recorded = |run_id: i64| call.recorded(store, Subject::Run(run_id));
-    let result = batch::read::apply(recorded, wanted.action, &found.runs)?;
-    html(batch::result(wanted.action, result, &reader(store, call)?)).map(Answer::never_cached)
+    let result = batch::read::apply(recorded, wanted.action, &ids)?;
+    let result = BatchResult { next, ..result };
+    html(batch::result(&wanted, result, &reader(store, call)?)).map(Answer::never_cached)
 }
 
 /// The jobs without a run of a group of failures are retried, each in a transaction of its own.
@@ -85,19 +84,25 @@ pub(super) fn cancel(store: &Store, call: &Call) -> Result<Answer, Problem> {
 }
 
 pub(super) fn retry(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    let run_id = call.id("run_id")?;
-    call.recorded(store, Subject::Run(run_id)).runs().retry(run_id, RetrySelection::Failed)?;
-    Ok(to_run(call, run_id))
+    retry_jobs_of(store, call, RetrySelection::Failed)
 }
 
 pub(super) fn retry_from(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    let run_id = call.id("run_id")?;
     let form = call.form()?;
     let Some(job) = form.text("job") else {
         return Err(wrong_address("No job is chosen.".to_owned()));
     };
-    let selection = RetrySelection::From(job.to_owned());
-    call.recorded(store, Subject::Run(run_id)).runs().retry(run_id, selection)?;
+    retry_jobs_of(store, call, RetrySelection::From(job.to_owned()))
+}
+
+fn retry_jobs_of(store: &Store, call: &Call, selection: RetrySelection) -> Result<Answer, Problem> {
+    let run_id = call.id("run_id")?;
+    match call.recorded(store, Subject::Run(run_id)).runs().retry(run_id, selection) {
+        Ok(_jobs) => {}
+        // Who presses twice wants it retried once: an unfinished run is retried already.
+        Err(Error::Conflict { .. }) if !store.runs().get(run_id)?.status.is_terminal() => {}
+        Err(error) => return Err(error.into()),
+    }
     Ok(to_run(call, run_id))
 }
 
@@ -116,14 +121,13 @@ pub(super) fn start(store: &Store, call: &Call) -> Result<Answer, Problem> {
         return Err(Error::not_found(format!("the workflow {name}")).into());
     };
     let sent = sent(call)?;
-    let params = match bound(&workflow.params, &sent) {
+    let start = Start::Workflow(name.to_owned());
+    let params = match bound_to_start(store, call, &start, &workflow.params, &sent)? {
         Ok(params) => params,
-        Err(errors) => {
-            let start = Start::Workflow(name.to_owned());
-            return form_again(store, call, &start, &workflow.params, &sent, &errors);
-        }
+        Err(page) => return Ok(page),
     };
-    let run = NewRun { workflow, params, dir: registration.dir, run_key: None, occasion: None };
+    let run_key = run_key(call, &params)?;
+    let run = NewRun { workflow, params, dir: registration.dir, run_key, occasion: None };
     let submitted = call.recorded(store, format!("workflow {name}")).runs().submit(run)?;
     Ok(to_run(call, submitted.run_id))
 }
@@ -132,18 +136,40 @@ pub(super) fn again(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let before = store.runs().get(call.id("run_id")?)?;
     let workflow = store.runs().workflow(before.id)?;
     let sent = sent(call)?;
-    let params = match bound(&workflow.params, &sent) {
+    let kept: Map<String, Value> = serde_json::from_str(&before.params).unwrap_or_default();
+    let start = Start::Again { run_id: before.id, workflow: before.workflow, params: kept };
+    let params = match bound_to_start(store, call, &start, &workflow.params, &sent)? {
         Ok(params) => params,
-        Err(errors) => {
-            let start = Start::Again { run_id: before.id, workflow: before.workflow };
-            return form_again(store, call, &start, &workflow.params, &sent, &errors);
-        }
+        Err(page) => return Ok(page),
     };
-    let run = NewRun { workflow, params, dir: before.dir, run_key: None, occasion: None };
+    let run_key = run_key(call, &params)?;
+    let run = NewRun { workflow, params, dir: before.dir, run_key, occasion: None };
     let file = store.runs().definitions(before.id)?.pop().and_then(|last| last.file);
     let file = file.map(|file| (DefinitionVerb::Rerun, file));
     let submitted = call.recorded(store, format!("run {}", before.id)).runs().submit_from(run, file)?;
     Ok(to_run(call, submitted.run_id))
+}
+
+/// A key for a form that starts a run.
+pub(super) fn new_key() -> Result<String, Problem> {
+    let secret = Secret::generate().map_err(|error| Problem::defect(format!("no random bytes: {error}")))?;
+    Ok(secret.hash()[..KEY_CHARS].to_owned())
+}
+
+/// The key of the run that a form starts: the same form with the same values starts it once, however often it is sent.
+fn run_key(call: &Call, params: &Map<String, Value>) -> Result<Option<String>, Problem> {
+    let form = call.form()?;
+    let Some(key) = form.text("form_key") else { return Ok(None) };
+    if key.len() != KEY_CHARS || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(wrong_address("The key of the form is wrong.".to_owned()));
+    }
+    let values = Value::from(params.clone()).to_string();
+    Ok(Some(key_of_form(&format!("{key} {values}"))))
+}
+
+/// The key of a run that is started by a form, which `text` identifies.
+pub(super) fn key_of_form(text: &str) -> String {
+    format!("{FORM_KEY}{}", &secret_hash(text)[..KEY_CHARS])
 }
 
 /// The values of params that a form sent.
@@ -176,19 +202,29 @@ pub(super) fn by_field(errors: &[ParamError]) -> Vec<(Option<String>, String)> {
     errors.iter().map(|error| (name(error), error.to_string())).collect()
 }
 
-/// The form as it was sent, with what is wrong.
-fn form_again(
+/// The values for a run, or the form again: if something is wrong with it, or if only its command is asked for.
+fn bound_to_start(
     store: &Store,
     call: &Call,
     start: &Start,
     params: &[Param],
     sent: &[(String, String)],
-    errors: &[ParamError],
-) -> Result<Answer, Problem> {
-    let values = sent.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
-    let errors = by_field(errors);
-    let answer = html(start::page(start, params, &values, &errors, &reader(store, call)?))?;
-    Ok(answer.with_status(axum::http::StatusCode::BAD_REQUEST).never_cached())
+) -> Result<Result<Map<String, Value>, Answer>, Problem> {
+    let form = call.form()?;
+    let is_shown_only = form.text("show").is_some();
+    let (values, errors) = match bound(params, sent) {
+        Ok(params) if !is_shown_only => return Ok(Ok(params)),
+        Ok(params) => (params, Vec::new()),
+        Err(errors) => {
+            let texts = sent.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+            (texts.collect(), by_field(&errors))
+        }
+    };
+    let key = form.text("form_key").unwrap_or_default();
+    let filled = start::Filled { values: &values, errors: &errors, key };
+    let page = html(start::page(start, params, &filled, &reader(store, call)?))?.never_cached();
+    let status = if is_shown_only { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    Ok(Err(page.with_status(status)))
 }
 
 pub(super) fn pause_queue(store: &Store, call: &Call) -> Result<Answer, Problem> {

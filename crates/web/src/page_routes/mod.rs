@@ -6,26 +6,31 @@ mod definitions;
 mod forms;
 mod schedules;
 
+use serde_json::{Map, Value};
 use windlass_engine::Store;
 use windlass_engine::store::{
     Job, JobOrder, JobPart, JobWindow, LogLine, LogPosition, Reason, Role, WINDOW_MAX,
 };
 
 use crate::answer::Answer;
-use crate::call::Call;
+use crate::call::{Call, cookie_of};
 use crate::pages::batch::{self, Batch};
 use crate::pages::run::RunQuery;
-use crate::pages::runs::Filter;
 use crate::pages::runs::read::LastVisit;
-use crate::pages::start::{self, Start};
+use crate::pages::runs::{Filter, with_instants};
+use crate::pages::start::{self, Filled, Start};
 use crate::pages::times::Times;
-use crate::pages::{self, Badges, Reader, Rights, choose, queues, run, runs, system, url, workflows};
+use crate::pages::{
+    self, Badges, Reader, Rights, SignedIn, choose, queues, run, runs, system, url, workflows,
+};
 use crate::problem::Problem;
 use crate::route::Route;
 
-/// So many lines of output are sent as a file at most.
+/// So many lines of output, and about so many bytes, are sent as a file at most.
 const LINES_SENT_MAX: usize = 200_000;
-const LINES_OF_READ: i64 = 5_000;
+const BYTES_SENT_MAX: usize = 32 * 1024 * 1024;
+const LINES_OF_READ: i64 = 1_000;
+const QUEUES_OF_PAGE: i64 = 100;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::page("/", Role::View, first),
@@ -42,7 +47,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::page("/workflows/{workflow}/start", Role::Run, start_form),
     Route::page("/workflows/{workflow}/versions/{version}", Role::View, definitions::version),
     Route::page("/queues", Role::View, all_queues),
-    Route::page("/system", Role::View, show_system).that_tries_a_write(show_system),
+    Route::page("/system", Role::View, show_system),
     Route::page("/system/tokens", Role::Admin, access::tokens),
     Route::page("/system/audit", Role::Admin, access::audit),
     Route::page("/zone", Role::View, zone),
@@ -81,6 +86,11 @@ fn reader(store: &Store, call: &Call) -> Result<Reader, Problem> {
         times: Times { zone: Times::zone(&zone), now_ms: store.clock().now_ms() },
         rights,
         form_token: call.form_token.clone().unwrap_or_default(),
+        signed_in: call
+            .form_token
+            .as_ref()
+            .and(call.caller.as_ref())
+            .map(|caller| SignedIn { name: caller.name.clone(), role: caller.role.as_str() }),
         badges: Badges {
             approvals: store.jobs().count_open_approvals()?.number,
             paused_queues: store.queues().paused()?.len(),
@@ -90,11 +100,7 @@ fn reader(store: &Store, call: &Call) -> Result<Reader, Problem> {
 
 /// The value of a cookie that the pages have set, decoded.
 fn cookie(call: &Call, name: &str) -> Option<String> {
-    let header = call.header("cookie")?;
-    let pair =
-        header.split(';').filter_map(|pair| pair.trim().split_once('=')).find(|(known, _)| *known == name)?;
-    let pairs = url::pairs(&format!("v={}", pair.1)).ok()?;
-    pairs.into_iter().next().map(|(_, value)| value)
+    url::decode(&cookie_of(&call.headers, name)?).ok()
 }
 
 /// Writes lines of output as the page of a run has them, for the reader's zone.
@@ -124,9 +130,13 @@ fn first(_store: &Store, call: &Call) -> Result<Answer, Problem> {
 
 fn list(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let reader = reader(store, call)?;
+    if let Some(query) = with_instants(query(call), &reader.times).map_err(wrong_address)? {
+        return Ok(Answer::see_other(format!("{}/runs{query}", call.base_path)));
+    }
     let filter = Filter::parse(query(call)).map_err(wrong_address)?;
     let visit = LastVisit(cookie(call, "seen").and_then(|at| at.parse().ok()));
-    let data = runs::read::read(store, filter, visit, &reader.times)?;
+    let findings = call.sentences.attention(store)?;
+    let data = runs::read::read(store, filter, visit, findings, &reader.times)?;
     html(runs::page(&data, &reader))
 }
 
@@ -149,9 +159,10 @@ fn one(store: &Store, call: &Call) -> Result<Answer, Problem> {
 fn again(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let run = store.runs().get(call.id("run_id")?)?;
     let workflow = store.runs().workflow(run.id)?;
-    let values = serde_json::from_str(&run.params).unwrap_or_default();
-    let start = Start::Again { run_id: run.id, workflow: run.workflow };
-    html(start::page(&start, &workflow.params, &values, &[], &reader(store, call)?))
+    let params: Map<String, Value> = serde_json::from_str(&run.params).unwrap_or_default();
+    let start = Start::Again { run_id: run.id, workflow: run.workflow, params: params.clone() };
+    let filled = Filled { values: &params, errors: &[], key: &forms::new_key()? };
+    html(start::page(&start, &workflow.params, &filled, &reader(store, call)?))
 }
 
 fn retry_from(store: &Store, call: &Call) -> Result<Answer, Problem> {
@@ -180,7 +191,7 @@ fn log_text(store: &Store, call: &Call) -> Result<Answer, Problem> {
         _ => return Err(wrong_address("This address takes attempt, and nothing else.".to_owned())),
     };
     let (mut text, mut lines, mut line) = (String::new(), 0, 0);
-    while lines < LINES_SENT_MAX {
+    while lines < LINES_SENT_MAX && text.len() < BYTES_SENT_MAX {
         let read = store.logs().after(LogPosition { job_id: job.id, attempt, line }, LINES_OF_READ)?;
         let own = read.iter().filter(|line| line.attempt == attempt);
         let before = lines;
@@ -198,7 +209,13 @@ fn log_text(store: &Store, call: &Call) -> Result<Answer, Problem> {
 }
 
 fn all_workflows(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    html(workflows::list(&workflows::read::list(store)?, &reader(store, call)?))
+    let pairs = url::pairs(query(call)).map_err(wrong_address)?;
+    let after = match pairs.as_slice() {
+        [] => None,
+        [(name, value)] if name == "after" => Some(value.as_str()),
+        _ => return Err(wrong_address("This address takes after, and nothing else.".to_owned())),
+    };
+    html(workflows::list(&workflows::read::list(store, after)?, &reader(store, call)?))
 }
 
 fn one_workflow(store: &Store, call: &Call) -> Result<Answer, Problem> {
@@ -208,18 +225,22 @@ fn one_workflow(store: &Store, call: &Call) -> Result<Answer, Problem> {
 
 fn start_form(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let (name, workflow) = forms::registered(store, call)?;
-    html(start::page(
-        &Start::Workflow(name),
-        &workflow.params,
-        &Default::default(),
-        &[],
-        &reader(store, call)?,
-    ))
+    let filled = Filled { values: &Map::new(), errors: &[], key: &forms::new_key()? };
+    html(start::page(&Start::Workflow(name), &workflow.params, &filled, &reader(store, call)?))
 }
 
 fn all_queues(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let pairs = url::pairs(query(call)).map_err(wrong_address)?;
+    let after = match pairs.as_slice() {
+        [] => None,
+        [(name, value)] if name == "after" => Some(value.as_str()),
+        _ => return Err(wrong_address("This address takes after, and nothing else.".to_owned())),
+    };
+    let page = store.queues().page(after, QUEUES_OF_PAGE)?;
     let data = queues::QueuesData {
-        queues: store.queues().list()?,
+        queues: page.rows,
+        next: page.next,
+        is_first: after.is_none(),
         oldest: store.queues().oldest_jobs()?,
         keys: store.queues().waiting_keys()?,
     };

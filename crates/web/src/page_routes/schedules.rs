@@ -3,7 +3,7 @@
 use windlass_engine::Store;
 use windlass_engine::store::{Schedule, Subject};
 
-use super::forms::{to, to_run};
+use super::forms::{key_of_form, to, to_run};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::pages::url;
@@ -34,6 +34,9 @@ pub(super) fn resume(store: &Store, call: &Call) -> Result<Answer, Problem> {
 
 pub(super) fn trigger(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let (schedule, recorded) = schedule(store, call)?;
-    let submitted = recorded.schedules().fire(schedule.id)?;
+    // The page names the newest run that it knew. Sent again from the same page, it is the same run.
+    let (form, session) = (call.form()?, call.form_token.as_deref().unwrap_or_default());
+    let key = form.text("after").map(|after| key_of_form(&format!("{session} {} {after}", schedule.id)));
+    let submitted = recorded.schedules().fire_with_key(schedule.id, key)?;
     Ok(to_run(call, submitted.run_id))
 }

@@ -4,18 +4,16 @@ use askama::Template;
 use windlass_engine::store::{AuditEntry, Page, Role, Token};
 
 use super::frame::{Frame, Reader, Section};
+use super::runs::params_in_a_line;
 use super::times::Stamp;
 use super::url;
-
-/// The most tokens of the list.
-const TOKENS_SHOWN: usize = 500;
 
 struct TokenRow {
     name: String,
     role: &'static str,
     added: Stamp,
     state: String,
-    is_valid: bool,
+    can_be_revoked: bool,
 }
 
 /// A token that was added just now, with its secret.
@@ -35,42 +33,47 @@ struct TokensPage {
     roles: Vec<&'static str>,
     added: Option<Added>,
     error: Option<String>,
+    older: Option<String>,
 }
 
-/// The tokens, with one that was added or what is wrong with the form.
+/// What came of the form that adds a token.
+#[derive(Debug, Default)]
+pub struct Form {
+    /// The token that was added.
+    pub added: Option<Added>,
+    /// What is wrong with the form.
+    pub error: Option<String>,
+}
+
+/// A page of the tokens, with what came of the form.
 ///
 /// # Errors
 /// As of the template engine, which writes into memory.
-pub fn tokens(
-    tokens: &[Token],
-    added: Option<Added>,
-    error: Option<String>,
-    reader: &Reader,
-) -> askama::Result<String> {
+pub fn tokens(tokens: &Page<Token>, form: Form, reader: &Reader) -> askama::Result<String> {
+    let older = tokens.next.map(|before| format!("{}/system/tokens?before={before}", reader.base));
     TokensPage {
         frame: Frame::new(reader, Section::System, "Tokens"),
-        rows: tokens.iter().take(TOKENS_SHOWN).map(|token| row(token, reader)).collect(),
+        rows: tokens.rows.iter().map(|token| row(token, reader)).collect(),
         roles: Role::ALL.into_iter().map(Role::as_str).collect(),
-        added,
-        error,
+        added: form.added,
+        error: form.error,
+        older,
     }
     .render()
 }
 
 fn row(token: &Token, reader: &Reader) -> TokenRow {
     let at = |at_ms| reader.times.stamp(at_ms).full;
-    let (state, is_valid) = match (token.revoked_at, token.expires_at) {
-        (Some(revoked_at), _) => (format!("revoked {}", at(revoked_at)), false),
-        (None, Some(ends_at)) if ends_at <= reader.times.now_ms => {
-            (format!("expired {}", at(ends_at)), false)
-        }
-        (None, Some(ends_at)) => (format!("valid until {}", at(ends_at)), true),
-        (None, None) => ("valid".to_owned(), true),
+    let state = match (token.revoked_at, token.expires_at) {
+        (Some(revoked_at), _) => format!("revoked {}", at(revoked_at)),
+        (None, Some(ends_at)) if ends_at <= reader.times.now_ms => format!("expired {}", at(ends_at)),
+        (None, Some(ends_at)) => format!("valid until {}", at(ends_at)),
+        (None, None) => "valid".to_owned(),
     };
     let (name, role) = (token.name.clone(), token.role.as_str());
     // An expired one keeps its name until it is revoked.
-    let is_valid = is_valid || token.revoked_at.is_none();
-    TokenRow { name, role, added: reader.times.stamp(token.created_at), state, is_valid }
+    let can_be_revoked = token.revoked_at.is_none();
+    TokenRow { name, role, added: reader.times.stamp(token.created_at), state, can_be_revoked }
 }
 
 struct AuditRow {
@@ -80,6 +83,7 @@ struct AuditRow {
     address: String,
     action: String,
     subject: String,
+    before: String,
     result: String,
 }
 
@@ -151,6 +155,7 @@ pub fn audit(page: &Page<AuditEntry>, query: &AuditQuery, reader: &Reader) -> as
         address: entry.address.clone().unwrap_or_else(|| "command line".to_owned()),
         action: entry.action.clone(),
         subject: entry.subject.clone(),
+        before: entry.before.as_deref().map_or_else(String::new, params_in_a_line),
         result: entry.result.clone().unwrap_or_default(),
     });
     AuditPage {

@@ -26,17 +26,18 @@ pub struct Assets {
     pub script: Asset,
     /// The icon of the site.
     pub icon: Asset,
+    /// What differs if the style sheet or the script differs, so that an open page notices a newer server.
+    pub version: String,
 }
 
-static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
-    style: asset("windlass", "css", "text/css; charset=utf-8", include_bytes!("../../assets/windlass.css")),
-    script: asset(
-        "windlass",
-        "js",
-        "text/javascript; charset=utf-8",
-        include_bytes!("../../assets/windlass.js"),
-    ),
-    icon: asset("icon", "svg", "image/svg+xml", include_bytes!("../../assets/icon.svg")),
+static ASSETS: LazyLock<Assets> = LazyLock::new(|| {
+    let style =
+        asset("windlass", "css", "text/css; charset=utf-8", include_bytes!("../../assets/windlass.css"));
+    let script =
+        asset("windlass", "js", "text/javascript; charset=utf-8", include_bytes!("../../assets/windlass.js"));
+    let icon = asset("icon", "svg", "image/svg+xml", include_bytes!("../../assets/icon.svg"));
+    let version = hash(&[style.bytes, script.bytes].concat());
+    Assets { style, script, icon, version }
 });
 
 /// All assets.
@@ -52,11 +53,15 @@ pub fn find(name: &str) -> Option<&'static Asset> {
 }
 
 fn asset(stem: &str, extension: &str, content_type: &'static str, bytes: &'static [u8]) -> Asset {
+    Asset { name: format!("{stem}.{}.{extension}", hash(bytes)), content_type, bytes }
+}
+
+fn hash(bytes: &[u8]) -> String {
     let mut hash = String::new();
     for byte in Sha256::digest(bytes).iter().take(6) {
         let _ = write!(hash, "{byte:02x}");
     }
-    Asset { name: format!("{stem}.{hash}.{extension}"), content_type, bytes }
+    hash
 }
 
 #[cfg(test)]
@@ -82,7 +87,7 @@ mod tests {
 
     #[test]
     fn nothing_is_loaded_from_elsewhere() {
-        let Assets { style, script, icon } = assets();
+        let Assets { style, script, icon, version: _ } = assets();
         for asset in [style, script, icon] {
             let text = String::from_utf8_lossy(asset.bytes).replace("http://www.w3.org/", "");
             assert!(

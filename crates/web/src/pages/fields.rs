@@ -8,6 +8,9 @@ use super::runs::value_as_text;
 /// The longest value of a field, in bytes.
 pub const VALUE_BYTES_MAX: usize = 100_000;
 
+/// How the key of a run begins that a form has made, so that the same form starts it once.
+pub const FORM_KEY: &str = "form:";
+
 /// A field of a form.
 pub(super) struct Field {
     /// Its id, which no other field of the page has.

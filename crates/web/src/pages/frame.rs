@@ -44,8 +44,19 @@ pub struct Reader {
     pub rights: Rights,
     /// The token that forms send back.
     pub form_token: String,
+    /// Who is signed in; nobody for a request with a token of its own.
+    pub signed_in: Option<SignedIn>,
     /// Numbers in the bar.
     pub badges: Badges,
+}
+
+/// Whose session it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedIn {
+    /// The name, as the record of changes has it.
+    pub name: String,
+    /// The role.
+    pub role: &'static str,
 }
 
 /// Numbers beside the names of the main parts.
@@ -102,6 +113,8 @@ pub struct Frame {
     pub rights: Rights,
     /// The token that forms send back.
     pub form_token: String,
+    /// Who is signed in.
+    pub signed_in: Option<SignedIn>,
     /// Numbers in the bar.
     pub badges: Badges,
 }
@@ -120,6 +133,7 @@ impl Frame {
             now_ms: reader.times.now_ms,
             rights: reader.rights,
             form_token: reader.form_token.clone(),
+            signed_in: reader.signed_in.clone(),
             badges: reader.badges,
         }
     }
@@ -158,6 +172,12 @@ impl Frame {
     #[must_use]
     pub fn may_administer(&self) -> bool {
         self.rights >= Rights::Admin
+    }
+
+    /// The version of the files beside the page.
+    #[must_use]
+    pub fn assets(&self) -> &'static str {
+        &assets().version
     }
 
     /// The path of the style sheet.

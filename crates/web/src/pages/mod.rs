@@ -21,4 +21,4 @@ pub mod times;
 pub mod url;
 pub mod workflows;
 
-pub use frame::{Badges, Frame, Reader, Rights, Section};
+pub use frame::{Badges, Frame, Reader, Rights, Section, SignedIn};

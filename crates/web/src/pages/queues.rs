@@ -3,7 +3,7 @@
 use askama::Template;
 use std::collections::BTreeMap;
 
-use windlass_engine::store::{KeyOf, KeyUser, OldestJob, Order, Queue, WaitingKey};
+use windlass_engine::store::{Count, KeyOf, KeyUser, OldestJob, Order, Queue, WaitingKey};
 
 use super::frame::{Frame, Reader, Section};
 use super::times::{Stamp, duration, grouped, rough_duration};
@@ -51,6 +51,10 @@ struct User {
 pub struct QueuesData {
     /// The queues.
     pub queues: Vec<Queue>,
+    /// The name after which the next page begins.
+    pub next: Option<String>,
+    /// There is no page before.
+    pub is_first: bool,
     /// The oldest job of each that is ready.
     pub oldest: BTreeMap<String, OldestJob>,
     /// The keys for which jobs or runs wait.
@@ -63,6 +67,8 @@ struct QueuesPage {
     frame: Frame,
     rows: Vec<Row>,
     keys: Vec<KeyRow>,
+    first: Option<String>,
+    next: Option<String>,
 }
 
 /// The list of queues.
@@ -74,6 +80,8 @@ pub fn page(data: &QueuesData, reader: &Reader) -> askama::Result<String> {
         frame: Frame::new(reader, Section::Queues, "Queues"),
         rows: data.queues.iter().map(|queue| row(queue, data.oldest.get(&queue.name), reader)).collect(),
         keys: data.keys.iter().map(|key| key_row(key, reader)).collect(),
+        first: (!data.is_first).then(|| format!("{}/queues", reader.base)),
+        next: data.next.as_ref().map(|name| format!("{}/queues?after={}", reader.base, url::encode(name))),
     }
     .render()
 }
@@ -104,6 +112,11 @@ fn key_row(key: &WaitingKey, reader: &Reader) -> KeyRow {
     }
 }
 
+/// A number, with a plus sign if there may be more.
+fn counted(count: Count) -> String {
+    format!("{}{}", grouped(count.number), if count.is_exact { "" } else { "+" })
+}
+
 fn waited(since_ms: i64, reader: &Reader) -> String {
     rough_duration((reader.times.now_ms - since_ms).max(0))
 }
@@ -119,10 +132,10 @@ fn row(queue: &Queue, oldest: Option<&OldestJob>, reader: &Reader) -> Row {
     Row {
         href: format!("{}/queues/{}", reader.base, url::encode(&queue.name)),
         name: queue.name.clone(),
-        pending: grouped(queue.pending),
-        running: grouped(queue.running),
-        scheduled: grouped(queue.scheduled),
-        waiting: grouped(queue.waiting),
+        pending: counted(queue.pending),
+        running: counted(queue.running),
+        scheduled: counted(queue.scheduled),
+        waiting: counted(queue.waiting),
         limits: if limits.is_empty() { "none".to_owned() } else { limits.join(", ") },
         max_running: queue.max_running.map_or_else(String::new, |max| max.to_string()),
         oldest: oldest.map(|job| Oldest {

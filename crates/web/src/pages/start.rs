@@ -1,7 +1,7 @@
 //! The form that starts a run: a field for each param of the workflow.
 
 use askama::Template;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use windlass_workflow::params::Param;
 
 use super::fields::{Field, FieldErrors, FieldSort, fields};
@@ -20,10 +20,22 @@ pub enum Start {
         run_id: i64,
         /// The name of its workflow.
         workflow: String,
+        /// The values of its params, which a new run keeps.
+        params: Map<String, Json>,
     },
 }
 
-/// A field of the form.
+/// What the form is filled in with.
+#[derive(Debug)]
+pub struct Filled<'f> {
+    /// The values.
+    pub values: &'f Map<String, Json>,
+    /// What is wrong with a form that was sent: the name of the param, or nothing, and a sentence.
+    pub errors: &'f FieldErrors,
+    /// The key with which the form starts a run once.
+    pub key: &'f str,
+}
+
 #[derive(Template)]
 #[template(path = "start.html")]
 struct StartPage {
@@ -36,24 +48,20 @@ struct StartPage {
     error: Option<String>,
     command: String,
     curl: String,
+    key: String,
 }
 
-/// The form, filled in with these values. `errors` are of a form that was sent: the name of the param, or nothing, and a
-/// sentence.
+/// The form, filled in.
 ///
 /// # Errors
 /// As of the template engine, which writes into memory.
-pub fn page(
-    start: &Start,
-    params: &[Param],
-    values: &Map<String, Json>,
-    errors: &FieldErrors,
-    reader: &Reader,
-) -> askama::Result<String> {
+pub fn page(start: &Start, params: &[Param], filled: &Filled<'_>, reader: &Reader) -> askama::Result<String> {
+    let Filled { values, errors, key } = filled;
     let (workflow, run_id) = match start {
         Start::Workflow(name) => (name, None),
-        Start::Again { run_id, workflow } => (workflow, Some(*run_id)),
+        Start::Again { run_id, workflow, params: _ } => (workflow, Some(*run_id)),
     };
+    let given = given(start, params, values);
     let title = format!("Start {workflow}");
     let section = if run_id.is_some() { Section::Runs } else { Section::Workflows };
     let workflow_href = format!("{}/workflows/{}", reader.base, url::encode(workflow));
@@ -67,44 +75,50 @@ pub fn page(
         run_id,
         fields: fields("", params, values, errors),
         error: errors.iter().find(|(name, _)| name.is_none()).map(|(_, error)| error.clone()),
-        command: command(workflow, run_id, params, values),
-        curl: curl(workflow, params, values),
+        command: command(start, &given),
+        curl: curl(start, &given),
+        key: (*key).to_owned(),
         workflow: workflow.clone(),
     }
     .render()
 }
 
 /// The same run from the command line.
-fn command(workflow: &str, run_id: Option<i64>, params: &[Param], values: &Map<String, Json>) -> String {
-    let mut command = match run_id {
-        Some(id) => format!("windlass rerun {id} --detach"),
-        None => format!("windlass submit {}", quoted(workflow)),
+fn command(start: &Start, given: &Map<String, Json>) -> String {
+    let mut command = match start {
+        Start::Again { run_id, .. } => format!("windlass rerun {run_id} --detach"),
+        Start::Workflow(workflow) => format!("windlass submit {}", quoted(workflow)),
     };
-    for (name, value) in shown(params, values) {
+    for (name, value) in given {
         command.push_str(&format!(" -p {}", quoted(&format!("{name}={}", value_as_text(value)))));
     }
     command
 }
 
 /// The same run by REST.
-fn curl(workflow: &str, params: &[Param], values: &Map<String, Json>) -> String {
-    let params: Map<String, Json> =
-        shown(params, values).into_iter().map(|(name, value)| (name.to_owned(), value.clone())).collect();
-    let body = serde_json::json!({ "workflow": workflow, "params": params });
+fn curl(start: &Start, given: &Map<String, Json>) -> String {
+    let (path, body) = match start {
+        Start::Again { run_id, .. } => (format!("runs/{run_id}/rerun"), json!({ "params": given })),
+        Start::Workflow(workflow) => ("runs".to_owned(), json!({ "workflow": workflow, "params": given })),
+    };
     format!(
-        "curl -H \"Authorization: Bearer $WINDLASS_TOKEN\" -H 'Content-Type: application/json' \\\n  -d {} \
-         $WINDLASS_URL/api/v1/runs",
+        "curl -X POST -H \"Authorization: Bearer $WINDLASS_TOKEN\" -H 'Content-Type: application/json' \\\n  -d {} \
+         $WINDLASS_URL/api/v1/{path}",
         quoted(&body.to_string())
     )
 }
 
-/// The values that differ from the defaults.
-fn shown<'v>(params: &'v [Param], values: &'v Map<String, Json>) -> Vec<(&'v str, &'v Json)> {
+/// The values that a command must name: those that differ from the defaults, or from the run that is repeated.
+fn given(start: &Start, params: &[Param], values: &Map<String, Json>) -> Map<String, Json> {
+    let is_known = |param: &Param, value: &Json| match start {
+        Start::Workflow(_) => param.default.as_ref() == Some(value),
+        Start::Again { params: kept, .. } => kept.get(&param.name) == Some(value),
+    };
     params
         .iter()
         .filter_map(|param| Some((param, values.get(&param.name)?)))
-        .filter(|(param, value)| !value.is_null() && param.default.as_ref() != Some(value))
-        .map(|(param, value)| (param.name.as_str(), value))
+        .filter(|(param, value)| !value.is_null() && !is_known(param, value))
+        .map(|(param, value)| (param.name.clone(), value.clone()))
         .collect()
 }
 

@@ -43,9 +43,15 @@ struct SystemPage {
 /// # Errors
 /// As of the template engine, which writes into memory.
 pub fn page(health: &DoctorView, workers: &[Worker], reader: &Reader) -> askama::Result<String> {
-    let mut checks: Vec<Check> = health
-        .findings
-        .iter()
+    let mut findings: Vec<_> = health.findings.iter().collect();
+    // What is wrong comes first.
+    findings.sort_by_key(|finding| match finding.state {
+        FindingState::Problem => 0,
+        FindingState::Warning => 1,
+        FindingState::Ok => 2,
+    });
+    let checks: Vec<Check> = findings
+        .into_iter()
         .map(|finding| {
             let (look, word) = match finding.state {
                 FindingState::Ok => (SUCCESSFUL, "Good"),
@@ -61,12 +67,6 @@ pub fn page(health: &DoctorView, workers: &[Worker], reader: &Reader) -> askama:
             }
         })
         .collect();
-    // What is wrong comes first.
-    checks.sort_by_key(|check| match check.word {
-        "Problem" => 0,
-        "Warning" => 1,
-        _ => 2,
-    });
     SystemPage {
         frame: Frame::new(reader, Section::System, "System"),
         checks,

@@ -1,6 +1,6 @@
 //! Instants and durations for people: instants in the reader's zone, with the full text beside them.
 
-use chrono::{DateTime, Datelike, TimeZone, Utc};
+use chrono::{DateTime, Datelike, NaiveDateTime, TimeZone, Utc};
 use chrono_tz::Tz;
 
 /// The zone of a reader, and the present instant.
@@ -34,6 +34,20 @@ impl Times {
     #[must_use]
     pub fn place(&self) -> String {
         self.zone.name().rsplit('/').next().unwrap_or_default().replace('_', " ")
+    }
+
+    /// The instant of a local time of the reader as forms send it: `2026-11-21T06:00`. The first one if a clock shows it twice.
+    #[must_use]
+    pub fn instant_of(&self, local: &str) -> Option<i64> {
+        let formats = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"];
+        let time = formats.iter().find_map(|format| NaiveDateTime::parse_from_str(local, format).ok())?;
+        self.zone.from_local_datetime(&time).earliest().map(|at| at.timestamp_millis())
+    }
+
+    /// An instant as the value of a field of a form: `2026-11-21T06:00`.
+    #[must_use]
+    pub fn field(&self, at_ms: i64) -> String {
+        self.local(at_ms).map_or_else(String::new, |local| local.format("%Y-%m-%dT%H:%M").to_string())
     }
 
     fn local(&self, at_ms: i64) -> Option<DateTime<Tz>> {
@@ -73,7 +87,7 @@ impl Times {
         local.format(day).to_string()
     }
 
-    /// `today 06:00`, `yesterday 22:00` or `Sat 21 Nov 22:00`.
+    /// `06:00` today, `yesterday 22:00`, or `Sat 21 Nov 22:00`.
     #[must_use]
     pub fn day_and_minute(&self, at_ms: i64) -> String {
         let (Some(local), Some(now)) = (self.local(at_ms), self.local(self.now_ms)) else {
@@ -176,6 +190,13 @@ mod tests {
         assert_eq!(stamp.iso, "2026-11-22T06:42:00.005Z");
         assert_eq!(berlin().place(), "Berlin");
         assert_eq!(Times::zone("../etc/passwd"), Tz::UTC);
+    }
+
+    #[test]
+    fn a_field_of_a_form_comes_back() {
+        let field = berlin().field(NOW_MS);
+        assert_eq!((field.as_str(), berlin().instant_of(&field)), ("2026-11-22T07:42", Some(NOW_MS)));
+        assert_eq!([berlin().instant_of("2026-11-22"), berlin().instant_of("now")], [None, None]);
     }
 
     #[test]

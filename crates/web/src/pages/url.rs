@@ -51,21 +51,29 @@ pub fn pairs(query: &str) -> Result<Vec<(String, String)>, String> {
     if query.len() > QUERY_BYTES_MAX {
         return Err(format!("The address is too long: its query may have {QUERY_BYTES_MAX} bytes."));
     }
-    query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Ok((decode(name)?, decode(value)?))
-        })
-        .collect()
+    decoded_pairs(query, QUERY_BYTES_MAX)
 }
 
-fn decode(text: &str) -> Result<String, String> {
+/// The names and values of a query or of a form, at most so many.
+pub(crate) fn decoded_pairs(text: &str, pairs_max: usize) -> Result<Vec<(String, String)>, String> {
+    let mut pairs = Vec::new();
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        if pairs.len() == pairs_max {
+            return Err(format!("There are more than {pairs_max} values."));
+        }
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        pairs.push((decode(name)?, decode(value)?));
+    }
+    Ok(pairs)
+}
+
+/// A name or a value as it was before it was encoded. No table takes a zero byte.
+pub(crate) fn decode(text: &str) -> Result<String, String> {
     let spaces = text.replace('+', " ");
     match percent_decode_str(&spaces).decode_utf8() {
+        Ok(text) if text.contains('\0') => Err("A value has a zero byte.".to_owned()),
         Ok(text) => Ok(text.into_owned()),
-        Err(_no_text) => Err(format!("`{text}` in the address is no text in UTF-8.")),
+        Err(_no_text) => Err(format!("`{}` is no text in UTF-8.", text.escape_debug())),
     }
 }
 
@@ -91,7 +99,8 @@ mod tests {
             pairs("a=b+c&&d").unwrap(),
             [("a".to_owned(), "b c".to_owned()), ("d".to_owned(), String::new())]
         );
-        assert!(pairs("a=%ff").is_err());
+        assert!(pairs("a=%ff").is_err() && pairs("a=%00").is_err());
+        assert!(decoded_pairs("a&b", 2).is_ok() && decoded_pairs("a&b&c", 2).is_err());
         assert!(pairs(&"a".repeat(QUERY_BYTES_MAX + 1)).is_err());
     }
 }

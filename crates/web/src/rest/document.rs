@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
+use windlass_engine::store::IDEMPOTENCY_KEY_BYTES_MAX;
 use windlass_views::{make_exact, schema_generator};
 
 use crate::problem::ProblemView;
-use crate::route::{self, Allowed, Document, QueryParameter, QueryRule, Route, ValueSort, Work};
+use crate::route::{self, Allowed, Document, Idempotency, QueryParameter, QueryRule, Route, ValueSort, Work};
 
 pub(super) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&route::all()));
 
@@ -63,10 +64,15 @@ fn operation(
     let answer = (described.answer)(generator).to_value();
     let (content_type, answer) = match route.work {
         Work::Stream { .. } => ("text/event-stream", event(answer)),
-        Work::AtOnce(_) | Work::Read(_) | Work::Write(_) => ("application/json", answer),
+        Work::AtOnce(_) | Work::Read(_) | Work::Write(_) | Work::CheckedWrite { .. } => {
+            ("application/json", answer)
+        }
     };
-    let parameters: Vec<Value> =
-        path_parameters(route.path).into_iter().chain(query_parameters(route)).collect();
+    let parameters: Vec<Value> = path_parameters(route.path)
+        .into_iter()
+        .chain(query_parameters(route))
+        .chain(key_parameter(route))
+        .collect();
     let mut operation = json!({
         "operationId": operation_id(route),
         "summary": described.summary,
@@ -83,6 +89,9 @@ fn operation(
     if let Some(body) = described.body {
         let schema = body(bodies).to_value();
         operation["requestBody"] = json!({ "content": { "application/json": { "schema": schema } } });
+        for name in described.text_bodies {
+            operation["requestBody"]["content"][*name] = json!({ "schema": { "type": "string" } });
+        }
     }
     operation
 }
@@ -151,6 +160,20 @@ fn query_parameter(parameter: &QueryParameter) -> Value {
         ValueSort::Boolean => json!({ "type": "boolean" }),
     };
     json!({ "name": parameter.name, "in": "query", "description": parameter.about, "schema": schema })
+}
+
+/// The header that makes a repeated request the same request.
+fn key_parameter(route: &Route) -> Option<Value> {
+    let about = match route.idempotency {
+        Idempotency::NoKey => return None,
+        Idempotency::Kept => {
+            "The same caller's same request with the same key is made once within a day, and gets the same answer. \
+             Another request with the key is refused."
+        }
+        Idempotency::Own(about) => about,
+    };
+    let schema = json!({ "type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_BYTES_MAX, "pattern": "^[!-~]*$" });
+    Some(json!({ "name": "Idempotency-Key", "in": "header", "description": about, "schema": schema }))
 }
 
 /// The schemas are elsewhere in an OpenAPI document than in a schema.

@@ -10,12 +10,12 @@ use windlass_views::{CancelledJob, EnqueuedView, JobView, SignalView};
 use windlass_workflow::params::{self, Supplied};
 
 use super::jobs::job_of;
-use super::run_changes::idempotency_key;
+use super::run_changes::{names_of, wrong_values};
 use crate::answer::Answer;
 use crate::call::Call;
-use crate::options::Definitions;
+use crate::once;
 use crate::problem::Problem;
-use crate::route::{Document, Method, Route};
+use crate::route::{Document, Idempotency, Method, Route};
 
 /// The largest body with a payload.
 const PAYLOAD_BYTES: usize = 1024 * 1024;
@@ -31,7 +31,8 @@ pub(crate) const ROUTES: &[Route] = &[
         )
         .with_body::<EnqueuedJob>(),
     )
-    .with_body_max(PAYLOAD_BYTES),
+    .with_body_max(PAYLOAD_BYTES)
+    .with_key(Idempotency::Kept),
     Route::change(
         Method::Post,
         "/api/v1/jobs/{job_id}/approve",
@@ -59,18 +60,19 @@ pub(crate) const ROUTES: &[Route] = &[
         Role::Run,
         retry,
         Document::of::<JobView>("Run a job again that belongs to no run"),
-    ),
+    )
+    .with_key(Idempotency::Kept),
     Route::change(
         Method::Post,
         "/api/v1/events",
         Role::Run,
         signal,
-        Document::of::<SignalView>(
-            "Send an event to jobs that wait for it and to triggers; the header Idempotency-Key is the id of the event",
-        )
-        .with_body::<Event>(),
+        Document::of::<SignalView>("Send an event to jobs that wait for it and to triggers").with_body::<Event>(),
     )
-    .with_body_max(2 * windlass_workflow::limits::EVENT_PAYLOAD_BYTES),
+    .with_body_max(2 * windlass_workflow::limits::EVENT_PAYLOAD_BYTES)
+    .with_key(Idempotency::Own(
+        "It is the id of the event: whoever sends it again sends the same event, as long as that is kept.",
+    )),
 ];
 
 /// A job to enqueue.
@@ -138,20 +140,7 @@ fn check_kind(call: &Call, kind: &str) -> Result<(), Problem> {
     if !windlass_workflow::kinds::is_built_in(kind) {
         return Ok(());
     }
-    let role = call.caller.as_ref().map_or(Role::Metrics, |caller| caller.role);
-    if role < Role::Edit {
-        return Err(Problem::role(role, Role::Edit));
-    }
-    match call.definitions {
-        Definitions::Allowed => Ok(()),
-        Definitions::Refused => Err(Problem::forbidden(
-            format!(
-                "jobs of kind `{}` are commands of this machine, which may not be sent",
-                kind.escape_debug()
-            ),
-            "set `allow_definitions = true` under [web] in windlass.toml, if callers with the role `edit` may do anything here",
-        )),
-    }
+    super::definitions::check_commands(call, &format!("jobs of kind `{}`", kind.escape_debug()))
 }
 
 fn enqueue(store: &Store, call: &Call) -> Result<Answer, Problem> {
@@ -180,9 +169,11 @@ fn approve(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let declared = store.jobs().approval(job.id)?.map(|approval| approval.fields).unwrap_or_default();
     let given = wanted.fields.into_iter().map(|(name, value)| (name, Supplied::Json(value))).collect();
     let fields = params::bind(&declared, given).map_err(|errors| {
-        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        let names: Vec<&str> = declared.iter().map(|field| field.name.as_str()).collect();
-        Problem::invalid(errors.join("; "), format!("the fields are: {}", names.join(", ")))
+        let next_step = match names_of(&declared) {
+            None => "the approval has no fields; leave them out".to_owned(),
+            Some(names) => format!("the fields are: {names}"),
+        };
+        wrong_values(&errors, next_step)
     })?;
     decide(store, call, job.id, Verdict::Approve { by: call.caller_name(), fields })
 }
@@ -226,7 +217,7 @@ fn retry(store: &Store, call: &Call) -> Result<Answer, Problem> {
 
 fn signal(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let wanted: Event = call.json()?;
-    let event_id = idempotency_key(call)?;
+    let event_id = once::key_of(call)?;
     let signal = NewSignal {
         name: wanted.event.clone(),
         key: wanted.key,

@@ -1,10 +1,8 @@
 //! Jobs, their attempts and their output.
 
-use windlass_engine::store::{Job, JobFilter, LogPosition, Role, TimeRange};
+use windlass_engine::store::{Job, JobFilter, LogPosition, Reason, Role, TimeRange};
 use windlass_engine::{JobStatus, Store};
-use windlass_views::{
-    AttemptView, InspectedJob, JobView, LogView, ReasonView, WhyView, names_of_needed_jobs, reason_kind,
-};
+use windlass_views::{AttemptView, InspectedJob, JobView, LogView, WhyView, names_of_needed_jobs};
 
 use super::lists::{self, BEFORE_PARAMETER, LIMIT_PARAMETER, id, instant, text};
 use crate::answer::Answer;
@@ -41,7 +39,9 @@ pub(crate) const ROUTES: &[Route] = &[
         "/api/v1/jobs/{job_id}/attempts",
         Role::View,
         attempts,
-        Document::of::<Vec<AttemptView>>("List the attempts that did not succeed"),
+        Document::of::<Vec<AttemptView>>(
+            "List the attempts that did not succeed, and those that a retry has replaced",
+        ),
     ),
     Route::read(
         "/api/v1/jobs/{job_id}/logs",
@@ -85,7 +85,7 @@ pub(super) fn list_jobs(store: &Store, call: &Call, run_id: Option<i64>) -> Resu
         cursor: lists::cursor(call),
     };
     let page = store.jobs().list_full(&filter)?;
-    lists::page(call, &page, |job| JobView::read(store, job))
+    lists::page_of(call, &JobView::read_all(store, &page.rows)?, page.next, page.searched_to)
 }
 
 pub(super) fn job_of(store: &Store, call: &Call) -> Result<Job, Problem> {
@@ -130,13 +130,8 @@ fn logs(store: &Store, call: &Call) -> Result<Answer, Problem> {
 }
 
 fn why(store: &Store, call: &Call) -> Result<Answer, Problem> {
-    let why = store.jobs().why(call.id("job_id")?)?;
-    let needs = names_of_needed_jobs(store, &why.job)?;
     let now_ms = store.clock().now_ms();
-    let reason = |reason| ReasonView {
-        kind: reason_kind(reason),
-        text: call.sentences.reason(reason, &why.job, now_ms),
-    };
-    let reasons = why.reasons.iter().map(reason).collect();
-    Answer::json(&WhyView { job: JobView::new(&why.job, needs), reasons })
+    let sentence = |reason: &Reason, job: &Job| call.sentences.reason(reason, job, now_ms);
+    let (_job, view) = WhyView::read(store, call.id("job_id")?, &sentence)?;
+    Answer::json(&view)
 }

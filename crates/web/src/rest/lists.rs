@@ -30,6 +30,8 @@ pub(super) const LIMIT_PARAMETER: QueryParameter = QueryParameter {
     about: "how many rows are listed at most, 100 without it",
     value: ValueSort::Integer { least: 1, most: LIMIT_MAX },
 };
+pub(super) const OFFSET_PARAMETER: QueryParameter =
+    id("offset", "leave out so many rows: the next page of a list");
 pub(super) const BEFORE_PARAMETER: QueryParameter =
     id("before", "only rows with lower numbers: the next page of a list");
 
@@ -49,19 +51,44 @@ pub(super) fn page<T, V: Serialize>(
     view: impl FnMut(&T) -> windlass_engine::Result<V>,
 ) -> Result<Answer, Problem> {
     let views = page.rows.iter().map(view).collect::<windlass_engine::Result<Vec<V>>>()?;
-    page_of(call, &views, page.next)
+    page_of(call, &views, page.next, page.searched_to)
 }
 
-/// The rows of a page as a list, with the address of the next page in `Link`.
-pub(super) fn page_of<V: Serialize>(call: &Call, views: &[V], next: Option<i64>) -> Result<Answer, Problem> {
+/// The rows of a page as a list, with the address of the next page in `Link`. A search that stopped says how far it looked.
+pub(super) fn page_of<V: Serialize>(
+    call: &Call,
+    views: &[V],
+    next: Option<i64>,
+    searched_to: Option<i64>,
+) -> Result<Answer, Problem> {
     let next = next.map(|before| next_address(call, "before", before));
-    Ok(Answer::json(&views)?.with_next(next))
+    Ok(Answer::json(&views)?.with_next(next).with_searched_to(searched_to))
+}
+
+/// A part of rows that were all read, because they are never many, with the address of the next part in `Link`.
+pub(super) fn part_of<T, V: Serialize>(
+    call: &Call,
+    rows: &[T],
+    view: impl FnMut(&T) -> V,
+) -> Result<Answer, Problem> {
+    let offset = call.query.integer("offset").unwrap_or(0);
+    let skipped = usize::try_from(offset).unwrap_or(usize::MAX).min(rows.len());
+    let shown: Vec<V> =
+        rows[skipped..].iter().take(usize::try_from(limit(call)).unwrap_or(usize::MAX)).map(view).collect();
+    let seen = skipped + shown.len();
+    let next = (!shown.is_empty() && seen < rows.len()).then(|| next_address(call, "offset", seen as i64));
+    Ok(Answer::json(&shown)?.with_next(next))
 }
 
 /// The address of this list with another start.
 pub(super) fn next_address(call: &Call, name: &str, value: i64) -> String {
+    address_with(call, name, &value.to_string())
+}
+
+/// The address of this list with another value of a parameter.
+pub(super) fn address_with(call: &Call, name: &str, value: &str) -> String {
     let path = call.target.split('?').next().unwrap_or_default();
-    format!("{}{path}?{}", call.base_path, call.query.with(name, &value.to_string()))
+    format!("{}{path}?{}", call.base_path, call.query.with(name, value))
 }
 
 /// The words of a parameter with commas.

@@ -1,6 +1,7 @@
 //! REST below `/api/v1`. Each route answers with the same JSON as the verb of the command line with `-o json`.
 
 mod access;
+mod definitions;
 mod document;
 mod failures;
 mod job_changes;
@@ -19,7 +20,7 @@ pub(crate) use queues::name_of as name_of_queue;
 use crate::route::Route;
 
 /// All routes.
-pub(crate) const ROUTES: [&[Route]; 11] = [
+pub(crate) const ROUTES: [&[Route]; 12] = [
     runs::ROUTES,
     timeline::ROUTES,
     failures::ROUTES,
@@ -27,6 +28,7 @@ pub(crate) const ROUTES: [&[Route]; 11] = [
     jobs::ROUTES,
     job_changes::ROUTES,
     workflows::ROUTES,
+    definitions::ROUTES,
     schedules::ROUTES,
     queues::ROUTES,
     system::ROUTES,

@@ -7,6 +7,7 @@ use windlass_engine::store::{Order, Queue, QueueLimits, Rate, Role, Setting, Sub
 use windlass_views::{ChangedQueue, QueueView};
 use windlass_workflow::limits;
 
+use super::lists::{self, LIMIT_PARAMETER, text};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::problem::Problem;
@@ -17,8 +18,9 @@ pub(crate) const ROUTES: &[Route] = &[
         "/api/v1/queues",
         Role::View,
         list,
-        Document::of::<Vec<QueueView>>("List the queues that have rules or unfinished jobs"),
-    ),
+        Document::of::<Vec<QueueView>>("List the queues that have rules or unfinished jobs, by name"),
+    )
+    .with_query(&[text("after", "only queues whose names come after this one"), LIMIT_PARAMETER]),
     Route::change(
         Method::Post,
         "/api/v1/queues/{queue}/pause",
@@ -45,9 +47,11 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
 ];
 
-fn list(store: &Store, _call: &Call) -> Result<Answer, Problem> {
-    let views: Vec<QueueView> = store.queues().list()?.iter().map(QueueView::new).collect();
-    Answer::json(&views)
+fn list(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    let page = store.queues().page(call.query.text("after"), lists::limit(call))?;
+    let views: Vec<QueueView> = page.rows.iter().map(QueueView::new).collect();
+    let next = page.next.map(|after| lists::address_with(call, "after", &after));
+    Ok(Answer::json(&views)?.with_next(next))
 }
 
 /// The limits of a queue.
@@ -97,7 +101,7 @@ fn rate(jobs: Option<Option<i64>>, interval_ms: Option<Option<i64>>) -> Result<S
 
 /// The queue of the path, if it has rules or unfinished jobs.
 fn queue_of(store: &Store, call: &Call) -> Result<Option<Queue>, Problem> {
-    Ok(store.queues().list()?.into_iter().find(|queue| queue.name == call.part("queue")))
+    Ok(store.queues().find(call.part("queue"))?)
 }
 
 pub(crate) fn name_of(call: &Call) -> Result<&str, Problem> {

@@ -1,5 +1,7 @@
 //! Starting, cancelling, retrying and repeating runs.
 
+use std::collections::HashSet;
+
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,18 +12,19 @@ use windlass_engine::store::{
 };
 use windlass_views::{CancelledRun, RetriedRun, RunView, SubmittedView};
 use windlass_workflow::Param;
-use windlass_workflow::params::{self, Supplied};
+use windlass_workflow::params::{self, ParamError, Supplied};
 
 use super::workflows::no_workflow;
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::once;
+use crate::pages::batch;
 use crate::problem::Problem;
-use crate::route::{Document, Method, Route};
+use crate::route::{Document, Idempotency, Method, Route};
 
-/// The header that makes a repeated request the same request.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The longest key of a run, in bytes.
-const RUN_KEY_BYTES: usize = 500;
+const KEY_OF_THE_RUN: Idempotency = Idempotency::Own(
+    "It is the key of the run: whoever sends it again gets the same run, as long as the run is kept.",
+);
 /// The most runs of a batch.
 const BATCH_MAX: usize = 500;
 /// The largest body with parameters.
@@ -33,19 +36,18 @@ pub(crate) const ROUTES: &[Route] = &[
         "/api/v1/runs",
         Role::Run,
         start,
-        Document::of::<SubmittedView>(
-            "Start a run of a registered workflow; with the header Idempotency-Key, the same key means the same run",
-        )
-        .with_body::<StartedRun>(),
+        Document::of::<SubmittedView>("Start a run of a registered workflow").with_body::<StartedRun>(),
     )
-    .with_body_max(PARAMS_BYTES),
+    .with_body_max(PARAMS_BYTES)
+    .with_key(KEY_OF_THE_RUN),
     Route::change(
         Method::Post,
         "/api/v1/runs/batch",
         Role::Run,
-        batch,
+        change_batch,
         Document::of::<BatchView>("Cancel or retry runs, each by itself").with_body::<Batch>(),
-    ),
+    )
+    .with_key(Idempotency::Kept),
     Route::change(
         Method::Post,
         "/api/v1/runs/{run_id}/cancel",
@@ -58,18 +60,24 @@ pub(crate) const ROUTES: &[Route] = &[
         "/api/v1/runs/{run_id}/retry",
         Role::Run,
         retry,
-        Document::of::<RetriedRun>("Run the failed, skipped and cancelled jobs of a run again, or all from a job on")
-            .with_body::<Retry>(),
-    ),
+        Document::of::<RetriedRun>(
+            "Run the failed, skipped and cancelled jobs of a run again, or all from a job on",
+        )
+        .with_body::<Retry>(),
+    )
+    .with_key(Idempotency::Kept),
     Route::change(
         Method::Post,
         "/api/v1/runs/{run_id}/rerun",
         Role::Run,
         rerun,
-        Document::of::<SubmittedView>("Start a new run with the definition and the parameters of another one")
-            .with_body::<Rerun>(),
+        Document::of::<SubmittedView>(
+            "Start a new run with the definition and the parameters of another one",
+        )
+        .with_body::<Rerun>(),
     )
-    .with_body_max(PARAMS_BYTES),
+    .with_body_max(PARAMS_BYTES)
+    .with_key(KEY_OF_THE_RUN),
 ];
 
 /// A run to start.
@@ -107,7 +115,7 @@ struct Rerun {
 struct Batch {
     /// What to do with each.
     action: Action,
-    /// The runs, at most 500.
+    /// The runs, at most 500. One that is there twice counts once.
     #[schemars(length(min = 1, max = 500))]
     run_ids: Vec<i64>,
 }
@@ -149,28 +157,24 @@ fn run_of(store: &Store, call: &Call) -> Result<Run, Problem> {
 /// The values for the parameters of a workflow.
 fn bound(params: &[Param], given: Vec<(String, Supplied)>) -> Result<Map<String, Value>, Problem> {
     params::bind(params, given).map_err(|errors| {
-        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
-        let next_step = match names.is_empty() {
-            true => "the workflow takes no parameters; leave them out".to_owned(),
-            false => format!("the workflow takes: {}", names.join(", ")),
+        let next_step = match names_of(params) {
+            None => "the workflow takes no parameters; leave them out".to_owned(),
+            Some(names) => format!("the workflow takes: {names}"),
         };
-        Problem::invalid(errors.join("; "), next_step)
+        wrong_values(&errors, next_step)
     })
 }
 
-/// The key of `Idempotency-Key`, if it is there.
-pub(super) fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
-    if call.headers.get(IDEMPOTENCY_KEY).is_none() {
-        return Ok(None);
-    }
-    match call.header(IDEMPOTENCY_KEY) {
-        Some(key) if !key.is_empty() && key.len() <= RUN_KEY_BYTES => Ok(Some(key.to_owned())),
-        Some(_) | None => Err(Problem::invalid(
-            "the header Idempotency-Key can't be read",
-            format!("send 1 to {RUN_KEY_BYTES} visible characters"),
-        )),
-    }
+/// What is wrong with values of parameters or of the fields of an approval.
+pub(super) fn wrong_values(errors: &[ParamError], next_step: String) -> Problem {
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    Problem::invalid(errors.join("; "), next_step)
+}
+
+/// The names of parameters or fields; `None` without any.
+pub(super) fn names_of(params: &[Param]) -> Option<String> {
+    let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn start(store: &Store, call: &Call) -> Result<Answer, Problem> {
@@ -180,7 +184,7 @@ fn start(store: &Store, call: &Call) -> Result<Answer, Problem> {
     };
     let given = wanted.params.into_iter().map(|(name, value)| (name, Supplied::Json(value))).collect();
     let params = bound(&workflow.params, given)?;
-    let run_key = idempotency_key(call)?;
+    let run_key = once::key_of(call)?;
     let run = NewRun { workflow, params, dir: registration.dir, run_key, occasion: None };
     let subject = format!("workflow {}", wanted.workflow);
     let submitted = call.recorded(store, subject).runs().submit(run.clone())?;
@@ -237,7 +241,7 @@ fn rerun(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let given =
         kept.chain(wanted.params.clone()).map(|(name, value)| (name, Supplied::Json(value))).collect();
     let params = bound(&workflow.params, given)?;
-    let run_key = idempotency_key(call)?;
+    let run_key = once::key_of(call)?;
     let run = NewRun { workflow, params, dir: before.dir, run_key, occasion: None };
     let file = store.runs().definitions(before.id)?.pop().and_then(|last| last.file);
     let file = file.map(|file| (DefinitionVerb::Rerun, file));
@@ -246,7 +250,7 @@ fn rerun(store: &Store, call: &Call) -> Result<Answer, Problem> {
     accepted(store, submitted, &run)
 }
 
-fn batch(store: &Store, call: &Call) -> Result<Answer, Problem> {
+fn change_batch(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let wanted: Batch = call.json()?;
     if wanted.run_ids.is_empty() || wanted.run_ids.len() > BATCH_MAX {
         return Err(Problem::invalid(
@@ -254,29 +258,13 @@ fn batch(store: &Store, call: &Call) -> Result<Answer, Problem> {
             "send several batches",
         ));
     }
-    let (mut changed, mut unchanged) = (0, Vec::new());
-    for run_id in wanted.run_ids {
-        let recorded = call.recorded(store, Subject::Run(run_id));
-        let done = match wanted.action {
-            Action::Cancel => recorded.runs().cancel(run_id).map(drop),
-            Action::Retry => recorded.runs().retry(run_id, RetrySelection::Failed).map(drop),
-        };
-        match done {
-            Ok(()) => changed += 1,
-            Err(error) if is_about_the_run(&error) => {
-                unchanged.push(UnchangedView { run_id, detail: error.to_string() });
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Answer::json(&BatchView { changed, unchanged })
-}
-
-/// Whether the other runs of a batch can be changed all the same.
-fn is_about_the_run(error: &windlass_engine::Error) -> bool {
-    use windlass_engine::Error;
-    match error {
-        Error::NotFound { .. } | Error::Conflict { .. } | Error::Invalid { .. } => true,
-        Error::Unavailable { .. } | Error::Internal { .. } => false,
-    }
+    let action = match wanted.action {
+        Action::Cancel => batch::Action::Cancel,
+        Action::Retry => batch::Action::Retry,
+    };
+    let mut seen = HashSet::new();
+    let ids: Vec<i64> = wanted.run_ids.into_iter().filter(|run_id| seen.insert(*run_id)).collect();
+    let done = batch::read::apply(|run_id| call.recorded(store, Subject::Run(run_id)), action, &ids)?;
+    let unchanged = done.refused.into_iter().map(|(run_id, detail)| UnchangedView { run_id, detail });
+    Answer::json(&BatchView { changed: done.changed.len(), unchanged: unchanged.collect() })
 }

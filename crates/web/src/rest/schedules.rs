@@ -6,19 +6,20 @@ use windlass_engine::store::{Role, Schedule, Subject};
 use windlass_views::{ChangedSchedule, OccurrenceView, ScheduleView, SubmittedView};
 use windlass_workflow::schedule::Timetable;
 
-use super::lists::{self, LIMIT_PARAMETER};
+use super::lists::{self, LIMIT_PARAMETER, OFFSET_PARAMETER};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::problem::Problem;
-use crate::route::{Document, Method, Route};
+use crate::route::{Document, Idempotency, Method, Route};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::read(
         "/api/v1/schedules",
         Role::View,
         list,
-        Document::of::<Vec<ScheduleView>>("List the schedules"),
-    ),
+        Document::of::<Vec<ScheduleView>>("List the schedules, by workflow and name"),
+    )
+    .with_query(&[OFFSET_PARAMETER, LIMIT_PARAMETER]),
     Route::read(
         "/api/v1/schedules/{schedule_id}",
         Role::View,
@@ -52,16 +53,16 @@ pub(crate) const ROUTES: &[Route] = &[
         Role::Run,
         trigger,
         Document::of::<SubmittedView>("Start a run of a schedule now"),
-    ),
+    )
+    .with_key(Idempotency::Kept),
 ];
 
 pub(super) fn schedule_of(store: &Store, call: &Call) -> Result<Schedule, Problem> {
     Ok(store.schedules().get(call.id("schedule_id")?)?)
 }
 
-fn list(store: &Store, _call: &Call) -> Result<Answer, Problem> {
-    let views: Vec<ScheduleView> = store.schedules().list()?.iter().map(ScheduleView::new).collect();
-    Answer::json(&views)
+fn list(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    lists::part_of(call, &store.schedules().list()?, ScheduleView::new)
 }
 
 fn show(store: &Store, call: &Call) -> Result<Answer, Problem> {

@@ -5,6 +5,7 @@ use windlass_engine::store::Role;
 use windlass_views::{DoctorView, WorkerView};
 
 use super::document;
+use super::lists::{self, LIMIT_PARAMETER, OFFSET_PARAMETER};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::problem::Problem;
@@ -16,14 +17,14 @@ pub(crate) const ROUTES: &[Route] = &[
         Role::View,
         workers,
         Document::of::<Vec<WorkerView>>("List the live workers"),
-    ),
+    )
+    .with_query(&[OFFSET_PARAMETER, LIMIT_PARAMETER]),
     Route::read(
         "/api/v1/health",
         Role::View,
         health,
-        Document::of::<DoctorView>("Check for problems, as `windlass doctor` does"),
-    )
-    .that_tries_a_write(health),
+        Document::of::<DoctorView>("Check for problems, as `windlass doctor` does, without its trial write"),
+    ),
     Route::read(
         "/api/v1/openapi.json",
         Role::View,
@@ -32,9 +33,8 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
 ];
 
-fn workers(store: &Store, _call: &Call) -> Result<Answer, Problem> {
-    let views: Vec<WorkerView> = store.workers().live()?.iter().map(WorkerView::new).collect();
-    Answer::json(&views)
+fn workers(store: &Store, call: &Call) -> Result<Answer, Problem> {
+    lists::part_of(call, &store.workers().live()?, WorkerView::new)
 }
 
 fn health(_store: &Store, call: &Call) -> Result<Answer, Problem> {

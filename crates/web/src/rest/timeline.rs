@@ -41,9 +41,9 @@ struct TimelineJobView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "TimelinePart")]
 struct TimelinePartView {
-    /// How an attempt ended, or that it runs; `ready` for the time until a worker took the job, and `backoff` for the time until
-    /// the next attempt.
-    #[schemars(extend("enum" = ["successful", "failed", "failed_allowed", "cancelled", "running", "ready", "backoff"]))]
+    /// How an attempt ended, or that it runs; `ready` for the time until a worker took the job, `waiting` for the time until it was
+    /// ready, `backoff` for the time until it was ready for the next attempt, and `ended` for the time until somebody retried the run.
+    #[schemars(extend("enum" = ["successful", "failed", "failed_allowed", "cancelled", "running", "ready", "waiting", "backoff", "ended"]))]
     kind: &'static str,
     /// Its beginning.
     from: Instant,

@@ -4,7 +4,7 @@ use windlass_engine::Store;
 use windlass_engine::store::{RegisteredTrigger, Registration, Role, Schedule};
 use windlass_views::{DefinitionView, RegistrationView, VersionView};
 
-use super::lists::{self, LIMIT_PARAMETER, id};
+use super::lists::{self, LIMIT_PARAMETER, OFFSET_PARAMETER, id};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::problem::Problem;
@@ -15,8 +15,9 @@ pub(crate) const ROUTES: &[Route] = &[
         "/api/v1/workflows",
         Role::View,
         list,
-        Document::of::<Vec<RegistrationView>>("List the registered workflows"),
-    ),
+        Document::of::<Vec<RegistrationView>>("List the registered workflows, by name"),
+    )
+    .with_query(&[OFFSET_PARAMETER, LIMIT_PARAMETER]),
     Route::read(
         "/api/v1/workflows/{workflow}",
         Role::View,
@@ -30,7 +31,7 @@ pub(crate) const ROUTES: &[Route] = &[
         versions,
         Document::of::<Vec<VersionView>>("List the versions of a workflow and what changed, newest first"),
     )
-    .with_query(&[LIMIT_PARAMETER]),
+    .with_query(&[id("before", "only versions before this one: the next page"), LIMIT_PARAMETER]),
 ];
 
 pub(super) fn no_workflow(name: &str) -> Problem {
@@ -40,16 +41,11 @@ pub(super) fn no_workflow(name: &str) -> Problem {
     )
 }
 
-fn list(store: &Store, _call: &Call) -> Result<Answer, Problem> {
+fn list(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let schedules = store.schedules().list()?;
     let triggers = store.registrations().triggers()?;
-    let views: Vec<RegistrationView> = store
-        .registrations()
-        .list()?
-        .iter()
-        .map(|registration| view(registration, &schedules, &triggers))
-        .collect();
-    Answer::json(&views)
+    let registrations = store.registrations().list()?;
+    lists::part_of(call, &registrations, |registration| view(registration, &schedules, &triggers))
 }
 
 /// A workflow with the names of its schedules and triggers, which are among all.
@@ -87,13 +83,16 @@ fn show(store: &Store, call: &Call) -> Result<Answer, Problem> {
 fn versions(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let name = call.part("workflow");
     let limit = lists::limit(call);
-    let versions = store.registrations().versions(name, limit + 1)?;
-    if versions.is_empty() {
+    let before = call.query.integer("before");
+    let versions = store.registrations().versions(name, before, limit + 1)?;
+    if versions.is_empty() && before.is_none() {
         return Err(no_workflow(name));
     }
     let active = store.registrations().get(name)?.map(|registration| registration.version);
-    let shown = versions.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)).enumerate();
-    let views: Vec<VersionView> =
-        shown.map(|(index, version)| VersionView::new(version, versions.get(index + 1), active)).collect();
-    Answer::json(&views)
+    let shown = &versions[..versions.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
+    let view = |(index, version)| VersionView::new(version, versions.get(index + 1), active);
+    let views: Vec<VersionView> = shown.iter().enumerate().map(view).collect();
+    let last = shown.last().filter(|_| shown.len() < versions.len());
+    let next = last.map(|version| lists::next_address(call, "before", version.version));
+    Ok(Answer::json(&views)?.with_next(next))
 }

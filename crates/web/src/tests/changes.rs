@@ -57,6 +57,30 @@ fn a_run_is_started_by_the_name_of_its_workflow() {
 }
 
 #[test]
+fn a_run_continues_the_trace_of_its_caller() {
+    let site = registered();
+    let token = site.token("ci", Role::Run);
+    let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let valid = format!("00-{id}-00f067aa0ba902b7-01");
+    let trace_of = |headers: &[&str]| {
+        let ask = site.post("/api/v1/runs").token(&token).json(&json!({"workflow": "greet"}));
+        let ask = headers.iter().fold(ask, |ask, header| ask.header("traceparent", header));
+        let run_id = ask.send().is(201).json()["run_id"].as_i64().unwrap();
+        site.store.runs().context(run_id).unwrap().trace
+    };
+    let continued = trace_of(&[&valid]);
+    assert_eq!(continued.trace_id.to_string(), id);
+    assert_eq!(continued.caller.map(|span| span.to_string()).as_deref(), Some("00f067aa0ba902b7"));
+    let unsampled = trace_of(&[&valid.replace("-01", "-00")]);
+    assert!(continued.is_sampled() && !unsampled.is_sampled());
+    // The standard says that an invalid header means nothing, and that a request has one.
+    for invalid in [&[][..], &["oops"], &[&valid.to_uppercase()], &[&valid, &valid]] {
+        let own = trace_of(invalid);
+        assert!(own.caller.is_none() && own.trace_id.to_string() != id, "{invalid:?}");
+    }
+}
+
+#[test]
 fn the_same_key_is_the_same_run() {
     let site = registered();
     let token = site.token("ci", Role::Run);

@@ -136,15 +136,18 @@ fn a_message_without_a_signature_is_refused() {
 }
 
 #[test]
-fn ten_failures_close_the_door() {
+fn ten_failures_close_the_door_to_wrong_messages() {
     for (hook, status) in [("shop", 401), ("nothing", 404)] {
         let site = site();
         for _failure in 0..10 {
             Sent { hook, key: key("C"), ..good() }.send(&site).is(status);
         }
-        good().send(&site).is(429);
-        site.clock.advance_ms(60_000);
+        let wrong = || Sent { hook, key: key("C"), ..good() };
+        wrong().send(&site).is(429);
+        // Others behind the same address, such as all of GitHub, are not kept out.
         good().send(&site).is(204);
+        site.clock.advance_ms(60_000);
+        wrong().send(&site).is(status);
     }
 }
 
@@ -163,6 +166,38 @@ fn github_signs_the_body_which_counts_once() {
     ask(GITHUB_SIGNATURE, r#"{"ref": "refs/heads/evil"}"#).is(401);
     assert_eq!(recorded(&site), ["hook github event push"]);
     Sent { hook: "github", ..good() }.send(&site).is(401);
+    assert_eq!(payloads(&site), [BODY]);
+}
+
+fn payloads(site: &Site) -> Vec<String> {
+    (1..).map_while(|number| site.store.events().get(number).unwrap()).map(|event| event.payload).collect()
+}
+
+#[test]
+fn the_payload_of_github_says_which_event_it_is() {
+    let site = site();
+    let ask = |event: &str| {
+        site.post("/hooks/github")
+            .header("content-type", "application/json")
+            .header("x-hub-signature-256", GITHUB_SIGNATURE)
+            .header("x-github-event", event)
+            .body(Body::from(BODY))
+            .send()
+    };
+    ask("push").is(204);
+    // The header is not signed, so another one makes no second event.
+    ask("delete").is(204);
+    assert_eq!(payloads(&site), [r#"{"github_event":"push","ref": "refs/heads/main"}"#]);
+}
+
+#[test]
+fn an_unsigned_message_begins_no_write() {
+    let site = site();
+    let before = site.writes();
+    for _failure in 0..12 {
+        Sent { key: key("C"), ..good() }.send(&site);
+    }
+    assert_eq!(site.writes(), before);
 }
 
 #[test]

@@ -4,11 +4,14 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use windlass_engine::store::Role;
+use windlass_engine::Clock;
+use windlass_engine::store::{Role, Watched};
+use windlass_system::wake_ups::WakeUps;
 
 use super::connections::start;
 use super::site::{START_MS, Site};
 use crate::live::viewers::STREAMS_MAX;
+use crate::options::WebOptions;
 
 const PATH: &str = "/api/v1/stream";
 
@@ -60,7 +63,7 @@ fn a_stream_ends_with_its_caller() {
     let mut stream = site.get(PATH).token(&expiring).stream();
     stream.until("everything");
     site.clock.advance_ms(59_999);
-    // From here on there is no hint.
+    // From here on nothing wakes the hub.
     let mut other = site.get(PATH).token(&expiring).stream();
     other.until("everything");
     site.until_quiet();
@@ -147,6 +150,49 @@ fn nothing_is_read_while_nothing_happens_or_nobody_looks() {
         site.run();
     }
     assert_eq!(site.reads(), before, "nobody looks");
+}
+
+/// The read after a change fails, and nothing else happens.
+#[test]
+fn a_read_that_failed_is_made_again() {
+    let site = Site::at(WebOptions::default(), Clock::system());
+    let token = site.token("page", Role::View);
+    let mut stream = site.get(PATH).token(&token).stream();
+    stream.until("everything");
+    // The first read has nothing to compare with.
+    site.run();
+    stream.until("runs");
+    site.set_away(true);
+    let before = site.reads();
+    site.sql("INSERT INTO queues (name, paused_at) VALUES ('mail', 1)");
+    site.store.wake_ups().publish(WakeUps::PROGRESS);
+    while site.reads() == before {
+        std::thread::yield_now();
+    }
+    site.set_away(false);
+    loop {
+        let message = stream.next().unwrap();
+        assert_ne!(message, ":\n\n", "nothing was told for fifteen seconds");
+        if message.contains("\"queues\"") {
+            break;
+        }
+    }
+}
+
+/// Runs come and go, and the checks of the system are not made for each of them.
+#[test]
+fn runs_do_not_change_the_system() {
+    let site = Site::new();
+    let fingerprints = || site.store.upkeep().fingerprints(&Watched::default()).unwrap();
+    let before = fingerprints();
+    let run_id = site.run();
+    let after = fingerprints();
+    assert!(before.runs != after.runs && before.queues != after.queues);
+    assert_eq!(before.system, after.system);
+    site.store.runs().cancel(run_id).unwrap();
+    assert_eq!(before.system, fingerprints().system);
+    site.store.queues().pause("mail").unwrap();
+    assert_ne!(before.system, fingerprints().system);
 }
 
 #[test]

@@ -75,6 +75,21 @@ fn answers_are_measured_by_route_and_status() {
 }
 
 #[test]
+fn answers_without_a_route_are_measured_too() {
+    let site = Site::new();
+    let token = site.token("view", Role::View);
+    site.get("/nothing/here").send().is(404);
+    let wrong_method = site.post("/api/v1/runs/1").token(&token).send();
+    assert_eq!(wrong_method.is(405).header("allow"), "GET,HEAD");
+    site.get("/runs").host(Some("evil.example")).send().is(421);
+    let text = site.get("/metrics").token(&token).send().body;
+    for status in [404, 405, 421] {
+        let line = format!("windlass_http_request_seconds_count{{route=\"none\",status=\"{status}\"}}");
+        assert_eq!(value(&text, &line), "1", "{status}");
+    }
+}
+
+#[test]
 fn no_label_names_a_workflow_a_run_or_a_job() {
     let site = Site::new();
     site.run();

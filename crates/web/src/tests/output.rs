@@ -266,3 +266,24 @@ fn failures_and_the_timeline_are_read_over_rest() {
     assert_eq!(none.is(200).json()["causes"], serde_json::json!([]));
     site.get("/api/v1/failures?since=today").token(&token).send().is(400);
 }
+
+/// The service stops while a client reads the output of a job that is over: the end of the stream is not the end of the output.
+#[test]
+fn a_stream_that_is_cut_off_does_not_say_that_it_has_all_lines() {
+    let site = Site::new();
+    let token = site.token("page", Role::View);
+    submit(&site);
+    let worker = Worker::new(&site);
+    let job = worker.claim();
+    worker.write(&job, 1..=10_000);
+    worker.finish(&job, Outcome::Successful { output: None }, Vec::new());
+    let path = format!("/api/v1/jobs/{}/logs/stream", job.id);
+    let mut stream = site.get(&path).token(&token).stream();
+    read_until(&mut stream, "1.500");
+    site.viewers.stop();
+    let mut rest = String::new();
+    while let Some(message) = stream.next() {
+        rest.push_str(&message);
+    }
+    assert!(!rest.contains("event: end") && !rest.contains("id: 1.10000"), "{}", rest.len());
+}

@@ -38,7 +38,7 @@ fn every_page_can_be_read() {
     let job_id = site.store.jobs().find_by_name(run_id, "a").unwrap().unwrap().id;
     let mut paths = [
         "/runs",
-        "/runs?state=waiting",
+        "/runs?state=pending",
         "/runs?since=ever&workflow=two",
         "/workflows",
         "/workflows/daily",
@@ -50,7 +50,7 @@ fn every_page_can_be_read() {
         "/runs/1/again",
         "/runs/1/retry-from",
         "/runs/batch?action=cancel&run=1",
-        "/runs/batch?action=cancel&all=1&state=waiting",
+        "/runs/batch?action=cancel&all=1&state=pending",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -63,7 +63,7 @@ fn every_page_can_be_read() {
         let body = page(&site, &cookie, &path);
         assert!(body.contains("</html>") && body.contains("Skip to content"), "{path}");
     }
-    let list = page(&site, &cookie, "/runs?state=waiting");
+    let list = page(&site, &cookie, "/runs?state=pending");
     assert!(
         list.contains(&format!("href=\"/runs/{run_id}\"")) && list.contains("waits for a worker"),
         "{list}"
@@ -235,7 +235,7 @@ fn a_run_that_waits_for_a_slot_says_who_holds_it() {
     let (holder, waiting) = (start(), start());
     site.sql(&format!("UPDATE runs SET waits_for = NULL WHERE id = {holder}"));
     let cookie = site.session(Role::View);
-    for path in ["/runs?state=waiting".to_owned(), format!("/runs/{waiting}")] {
+    for path in ["/runs?state=pending".to_owned(), format!("/runs/{waiting}")] {
         let body = page(&site, &cookie, &path);
         let text = format!("aits for the slot of key &lt;b&gt;day, held by #{holder}");
         assert!(body.contains(&text), "{path}: {body}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_engine::store::Role;
+use windlass_engine::store::{NewRegistration, Role};
 use windlass_views::RunView;
 
 use super::site::Site;
@@ -66,6 +66,17 @@ fn a_run_is_the_same_as_on_the_command_line() {
     let job_id = shown["jobs"][1]["job_id"].as_i64().unwrap();
     let why = site.get(&format!("/api/v1/jobs/{job_id}/why")).token(&token).send().is(200).json();
     assert_eq!(why["reasons"][0]["text"], "a reason");
+    let whole = site.get(&format!("/api/v1/runs/{run_id}/why")).token(&token).send().is(200).json();
+    assert_eq!(whole["run_id"], json!(run_id));
+    assert_eq!(
+        whole["jobs"],
+        json!([site
+            .get(&format!("/api/v1/jobs/{}/why", shown["jobs"][0]["job_id"]))
+            .token(&token)
+            .send()
+            .json()])
+    );
+    site.get("/api/v1/runs/999/why").token(&token).send().is(404);
     for path in ["jobs", "artifacts"] {
         site.get(&format!("/api/v1/runs/{run_id}/{path}")).token(&token).send().is(200);
     }
@@ -122,7 +133,7 @@ fn what_a_route_does_not_know_is_refused_with_the_next_step() {
         ("/api/v1/runs?limit=0", "from 1 to 1000"),
         ("/api/v1/runs?since=today", "2026-11-20T09:00:00Z"),
         ("/api/v1/runs?param=day", "NAME%3DVALUE"),
-        ("/api/v1/queues?limit=1", "no query parameters"),
+        ("/api/v1/health?limit=1", "no query parameters"),
     ];
     for (path, next_step) in cases {
         let reply = site.get(path).token(&token).send();
@@ -154,4 +165,142 @@ fn limits_of_a_queue_are_kept_removed_and_set() {
     assert_eq!(second["max_running"], Value::Null);
     assert_ne!(second["rate_jobs"], Value::Null, "{second}");
     assert_eq!(patch(json!({}))["changed"], json!(false));
+}
+
+#[test]
+fn a_change_without_fields_takes_none() {
+    let site = Site::new();
+    let token = site.token("edit", Role::Edit);
+    let without: Vec<_> = route::all().into_iter().filter(route::Route::takes_no_fields).collect();
+    assert!(without.len() >= 7, "{}", without.len());
+    for route in without {
+        let path = route.path.replace("{run_id}", "1").replace("{job_id}", "1").replace("{schedule_id}", "1");
+        let path = path.replace("{queue}", "mail");
+        let ask = || site.ask(route.method.as_str(), &path).token(&token);
+        let problem = ask().json(&json!({"x": 1})).send();
+        assert!(problem.is(400).body.contains("unknown field `x`"), "{path}: {problem:?}");
+        for allowed in [ask().send(), ask().json(&json!({})).send()] {
+            assert!([200, 201, 404, 409].contains(&allowed.status.as_u16()), "{path}: {allowed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_page_of_jobs_costs_the_reads_of_one_job() {
+    let site = Site::new();
+    let token = site.token("view", Role::View);
+    let cost = || {
+        let before = site.reads();
+        let jobs = site.get("/api/v1/jobs?limit=1000").token(&token).send().is(200).json();
+        (jobs.as_array().unwrap().len(), site.reads() - before)
+    };
+    site.run();
+    let few = cost();
+    for _run in 0..20 {
+        site.run();
+    }
+    let many = cost();
+    assert_eq!((few.0, many.0), (2, 42));
+    assert_eq!(few.1, many.1, "reads");
+    let jobs = site.get("/api/v1/jobs?limit=1").token(&token).send().json();
+    assert_eq!(jobs[0]["needs"], json!(["a"]));
+}
+
+/// All rows of a list, one at a time.
+fn one_by_one(site: &Site, token: &str, path: &str) -> Vec<Value> {
+    let separator = if path.contains('?') { '&' } else { '?' };
+    let mut next = format!("{path}{separator}limit=1");
+    let mut rows = Vec::new();
+    loop {
+        let reply = site.get(&next).token(token).send();
+        let body = reply.is(200).json();
+        let page = body.get("jobs").unwrap_or(&body).as_array().unwrap().clone();
+        assert_eq!(page.len(), 1, "{next}");
+        rows.extend(page);
+        match reply.header("link").strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\"")) {
+            Some(address) => next = address.to_owned(),
+            None => return rows,
+        }
+    }
+}
+
+#[test]
+fn every_list_has_pages() {
+    let site = Site::new();
+    let token = site.token("admin", Role::Admin);
+    site.token("other", Role::View);
+    let run_id = site.run();
+    for (name, text) in [("b", "true"), ("a", "true"), ("a", "false")] {
+        let workflow = super::site::workflow(
+            name,
+            &format!("[jobs.a]\nrun = '{text}'\n[[schedules]]\nname = 's'\nevery = '1h'\n"),
+        );
+        site.store.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+    }
+    for (path, count) in [
+        ("/api/v1/workflows", 2),
+        ("/api/v1/workflows/a/versions", 2),
+        ("/api/v1/schedules", 2),
+        ("/api/v1/tokens", 2),
+        (&format!("/api/v1/runs/{run_id}"), 2),
+        (&format!("/api/v1/runs/{run_id}/graph"), 2),
+        (&format!("/api/v1/runs/{run_id}/jobs"), 2),
+    ] {
+        let whole = site.get(path).token(&token).send().is(200).json();
+        let rows = one_by_one(&site, &token, path);
+        assert_eq!(&rows, whole.get("jobs").unwrap_or(&whole).as_array().unwrap(), "{path}");
+        assert_eq!(rows.len(), count, "{path}");
+    }
+    let graph = site.get(&format!("/api/v1/runs/{run_id}/graph?after=1")).token(&token).send().json();
+    assert_eq!(
+        graph["edges"],
+        json!([{ "needed_job_id": 1, "job_id": 2 }]),
+        "those that the shown jobs need"
+    );
+}
+
+#[test]
+fn runs_are_selected_by_what_started_them() {
+    let site = Site::new();
+    let token = site.token("view", Role::View);
+    site.run();
+    let count = |trigger: &str| {
+        let reply = site.get(&format!("/api/v1/runs?trigger={trigger}")).token(&token).send();
+        reply.is(200).json().as_array().unwrap().len()
+    };
+    assert_eq!((count("hand"), count("schedule"), count("event")), (1, 0, 0));
+    let wrong = site.get("/api/v1/runs?trigger=moon").token(&token).send();
+    assert!(wrong.is(400).body.contains("hand, schedule"), "{wrong:?}");
+}
+
+#[test]
+fn what_fails_because_of_the_database_is_no_defect() {
+    let site = Site::new();
+    let token = site.token("view", Role::View);
+    let caller = site.get("/api/v1/health").token(&token);
+    caller.send().is(200);
+    let problem = crate::problem::Problem::from(windlass_engine::Error::unavailable(
+        "read",
+        windlass_engine::Unavailable::CannotOpen("/secret/path".to_owned()),
+    ));
+    assert_eq!((problem.status.as_u16(), problem.retry_after_s), (503, Some(1)));
+    let text = format!("{:?}", problem.texts());
+    assert!(text.contains("can't be opened") && !text.contains("secret"), "{text}");
+    let unknown = crate::problem::Problem::from(windlass_engine::Error::unavailable(
+        "submit a run",
+        windlass_engine::Unavailable::CommitUnknown,
+    ));
+    assert_eq!((unknown.status.as_u16(), unknown.retry_after_s), (503, None));
+}
+
+/// The checks of the system only read. A write by a page would be a write by whoever opens it.
+#[test]
+fn nothing_that_is_looked_at_writes() {
+    use crate::route::{Allowed, Method, Work};
+    for route in route::all() {
+        if route.method == Method::Get && matches!(route.allowed, Allowed::Role(_)) {
+            let writes = matches!(route.work, Work::Write(_) | Work::CheckedWrite { .. });
+            assert!(!writes, "{}", route.path);
+        }
+    }
 }

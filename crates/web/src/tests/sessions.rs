@@ -1,6 +1,7 @@
 //! How people enter, and how sessions end.
 
-use windlass_engine::store::{Role, Secret};
+use windlass_engine::Error;
+use windlass_engine::store::{AuditFilter, Change, Role, Secret};
 
 use super::site::{Site, cookie_of};
 use crate::options::{Proxy, WebOptions};
@@ -91,7 +92,7 @@ fn behind_a_proxy_with_tls_the_cookie_is_secure() {
     let token = site.token("ada", Role::Run);
     let reply = site.post("/jobs/login").header("origin", OWN).form(&format!("token={token}")).send();
     reply.is(303);
-    assert_eq!(reply.header("location"), "/jobs/");
+    assert_eq!(reply.header("location"), "/jobs/runs");
     let cookie = reply.header("set-cookie");
     assert!(cookie.contains("; Secure") && cookie.contains("Path=/jobs;"), "{cookie}");
     site.get("/login").send().is(404);
@@ -130,4 +131,53 @@ fn a_token_that_leaves_ends_nobodys_session() {
     let cookie = site.session(Role::View);
     site.post("/logout").token(&token).send().is(303);
     site.get("/api/v1/runs").header("cookie", &cookie).send().is(200);
+}
+
+/// Who began which session, from the audit.
+fn begun(site: &Site) -> Vec<String> {
+    let page = site.store.access().audit(&AuditFilter::default()).unwrap();
+    page.rows.iter().map(|entry| format!("{}: {}", entry.caller, entry.action)).collect()
+}
+
+#[test]
+fn a_stranger_writes_nothing() {
+    let site = Site::new();
+    let before = site.writes();
+    for number in 0..12 {
+        let wrong = format!("windlass_wrong{number}");
+        assert!([401, 429].contains(&login(&site, &wrong).status.as_u16()));
+        let opened = site.get(&format!("/open?code={wrong}")).send();
+        assert!([401, 429].contains(&opened.status.as_u16()), "{opened:?}");
+    }
+    assert_eq!(site.writes(), before, "a wrong secret begins no write");
+    assert_eq!(begun(&site), Vec::<String>::new());
+}
+
+#[test]
+fn a_session_is_recorded_with_its_owner() {
+    let site = Site::new();
+    login(&site, &site.token("grace", Role::View)).is(303);
+    site.session(Role::View);
+    assert_eq!(begun(&site), ["ada: begin a session", "grace: begin a session"]);
+}
+
+/// Two requests may find the link at the same time: the one that is late leaves no trace.
+#[test]
+fn a_secret_that_was_used_meanwhile_is_refused_inside_the_write() {
+    let site = Site::new();
+    let secret = Secret::generate().unwrap();
+    let until = site.clock.now_ms() + 60_000;
+    site.store.access().add_link(&secret.hash(), "ada", Role::View, until).unwrap();
+    let recorded = site.store.recorded(Change {
+        caller: "ada".to_owned(),
+        address: None,
+        subject: "a session".into(),
+        traceparent: None,
+    });
+    recorded.access().use_link(&secret.hash(), "first", until).unwrap();
+    let late = recorded.access().use_link(&secret.hash(), "second", until);
+    assert!(matches!(late, Err(Error::NotFound { .. })), "{late:?}");
+    let unknown = recorded.access().begin_session("no hash", "third", until);
+    assert!(matches!(unknown, Err(Error::NotFound { .. })), "{unknown:?}");
+    assert_eq!(begun(&site), ["ada: begin a session"]);
 }

@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -19,7 +19,7 @@ use windlass_test_database::{DatabaseKind, TestDatabase};
 use windlass_views::DoctorView;
 use windlass_workflow::{Source, Workflow};
 
-use super::counted::Counted;
+use super::counted::{Counted, Counts};
 use crate::door::{Door, Peer, cookie_name, router};
 use crate::live::{Hub, Viewers};
 use crate::options::WebOptions;
@@ -34,7 +34,7 @@ pub(crate) struct Site {
     router: Router,
     pub(crate) door: Arc<Door>,
     pub(crate) viewers: Arc<Viewers>,
-    reads: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     database: TestDatabase,
@@ -74,16 +74,28 @@ pub(crate) struct Ask<'s> {
 }
 
 pub(crate) fn sentences() -> Sentences {
-    Sentences::new(
-        |_reason, _job, _now_ms| "a reason".to_owned(),
-        || Ok(DoctorView { ok: true, findings: Vec::new() }),
-    )
+    sentences_with(|| Ok(DoctorView { ok: true, findings: Vec::new() }))
 }
 
-fn serve(store: &Store, options: WebOptions) -> (Arc<Door>, Arc<Viewers>) {
+fn sentences_with(
+    health: impl Fn() -> windlass_engine::Result<DoctorView> + Send + Sync + 'static,
+) -> Sentences {
+    Sentences::new(|_reason, _job, _now_ms| "a reason".to_owned(), health)
+}
+
+/// What a site says whose checks read the database.
+fn sentences_of(store: &Store) -> Sentences {
+    let checked = store.clone();
+    sentences_with(move || {
+        checked.upkeep().health()?;
+        Ok(DoctorView { ok: true, findings: Vec::new() })
+    })
+}
+
+fn serve(store: &Store, options: WebOptions, sentences: Sentences) -> (Arc<Door>, Arc<Viewers>) {
     let (threads, end) = DatabaseThreads::start(store).unwrap();
     let viewers = Hub::start(store, end.one_more()).unwrap();
-    let door = Door::new(options, sentences(), threads, Arc::clone(&viewers), store.clock().clone());
+    let door = Door::new(options, sentences, threads, Arc::clone(&viewers), store.clock().clone());
     (Arc::new(door), viewers)
 }
 
@@ -108,15 +120,38 @@ impl Site {
     }
 
     pub(crate) fn with(options: WebOptions) -> Site {
+        Site::at(options, Clock::manual(START_MS))
+    }
+
+    /// A site whose server says this of the database.
+    pub(crate) fn that_says(options: WebOptions, sentences: Sentences) -> Site {
+        Site::made_of(options, Clock::manual(START_MS), |_store| sentences)
+    }
+
+    pub(crate) fn at(options: WebOptions, clock: Clock) -> Site {
+        Site::made_of(options, clock, sentences_of)
+    }
+
+    fn made_of(options: WebOptions, clock: Clock, sentences: impl FnOnce(&Store) -> Sentences) -> Site {
         let folder = tempfile::tempdir().unwrap();
         let database = TestDatabase::in_folder(folder.path());
-        let clock = Clock::manual(START_MS);
         let counted = Counted::new(open(&database, &clock));
-        let reads = Arc::clone(&counted.reads);
+        let counts = Arc::clone(&counted.counts);
         let store = Store::new(Arc::new(counted), clock.clone(), Random::from_seed(1));
-        let (door, viewers) = serve(&store, options);
+        let sentences = sentences(&store);
+        let (door, viewers) = serve(&store, options, sentences);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Site { runtime, router: router(&door), door, viewers, reads, store, clock, database, _folder: folder }
+        Site {
+            runtime,
+            router: router(&door),
+            door,
+            viewers,
+            counts,
+            store,
+            clock,
+            database,
+            _folder: folder,
+        }
     }
 
     /// Changes rows as another program would.
@@ -127,7 +162,7 @@ impl Site {
     /// Ends the server, and starts another one on the same database.
     pub(crate) fn restart(&mut self) {
         self.viewers.stop();
-        let (door, viewers) = serve(&self.store, self.door.options.clone());
+        let (door, viewers) = serve(&self.store, self.door.options.clone(), sentences_of(&self.store));
         self.router = router(&door);
         (self.door, self.viewers) = (door, viewers);
     }
@@ -147,7 +182,17 @@ impl Site {
 
     /// How many transactions have read so far.
     pub(crate) fn reads(&self) -> usize {
-        self.reads.load(Ordering::SeqCst)
+        self.counts.reads.load(Ordering::SeqCst)
+    }
+
+    /// How many transactions have written so far.
+    pub(crate) fn writes(&self) -> usize {
+        self.counts.writes.load(Ordering::SeqCst)
+    }
+
+    /// Lets reads fail, or not any more.
+    pub(crate) fn set_away(&self, is_away: bool) {
+        self.counts.is_away.store(is_away, Ordering::SeqCst);
     }
 
     /// Adds a token and returns its secret.
@@ -257,6 +302,10 @@ impl Drop for Site {
 
 impl<'s> Ask<'s> {
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
+        Ask { builder: self.builder.header(name, value), ..self }
+    }
+
+    pub(crate) fn header_bytes(self, name: &str, value: HeaderValue) -> Self {
         Ask { builder: self.builder.header(name, value), ..self }
     }
 

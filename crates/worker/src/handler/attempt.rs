@@ -14,6 +14,7 @@ use windlass_engine::RunFiles;
 use windlass_engine::attempt_end::AttemptResult;
 use windlass_engine::set_variables::SetVariable;
 use windlass_engine::store::{Artifact, ClaimedJob, KeptArtifact, LogStream, RunContext, Store};
+use windlass_engine::trace::{SpanId, TraceParent};
 use windlass_engine::transition::Outcome;
 use windlass_engine::values::{JobValues, RunEnd};
 use windlass_system::Clock;
@@ -96,6 +97,12 @@ impl Attempt {
     pub fn run(&self) -> Result<Option<Arc<RunContext>>> {
         let NewAttempt { job, run_contexts, store, .. } = &self.parts;
         job.run_id.map(|run_id| run_contexts.of(store, run_id, job.definition)).transpose()
+    }
+
+    /// The place of the attempt in the trace of its run.
+    #[must_use]
+    pub fn traceparent(&self, run: &RunContext) -> TraceParent {
+        run.trace.at(SpanId::of_attempt(self.parts.job.row_key(), self.number()))
     }
 
     /// The outputs of some jobs of the run, as `{"name": {"output": …}}`.

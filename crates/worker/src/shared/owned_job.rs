@@ -39,7 +39,7 @@ impl OwnedJob {
             token: 0,
             run_id: None,
             queue: "default".to_owned(),
-            claimable_since: None,
+            ready_at: 0,
             name: None,
             kind: "noop".to_owned(),
             payload: "null".to_owned(),

@@ -7,6 +7,7 @@ use super::{Budget, JobInFile, WorkflowInFile};
 use crate::expression::IfAbsent;
 use crate::graph::Graph;
 use crate::kinds::Action;
+use crate::kinds::call::Call;
 use crate::kinds::shell::{OutputSource, Program, Shell};
 use crate::model::{Job, OnFull, RunHandler, When, Workflow};
 use crate::report::{Finding, Findings};
@@ -28,8 +29,8 @@ pub(super) fn check(file: &WorkflowInFile<'_, '_>, findings: &mut Findings) {
         let reader_job = reader.and_then(|reader| index.get(reader.job.name.as_str()).copied());
         if nothing_writes_it(source) {
             findings.push(unwritten(source, read));
-        } else if let Some(reason) = why_missing(read_job, reader_job, &mut certainty) {
-            findings.push(finding(reader, source, read, &reason));
+        } else if let Some(missing) = why_missing(read_job, reader_job, &mut certainty) {
+            findings.push(finding(reader, read, missing));
         }
     }
 }
@@ -73,49 +74,67 @@ fn asks_about(reader: &JobInFile<'_, '_>, name: &str) -> bool {
 }
 
 /// Why the output of a job may be missing for its reader. Nothing as a reader stands for `outputs`.
-fn why_missing(read: usize, reader: Option<usize>, certainty: &mut Certainty<'_>) -> Option<String> {
+fn why_missing(read: usize, reader: Option<usize>, certainty: &mut Certainty<'_>) -> Option<Missing> {
     let source = &certainty.workflow.jobs[read];
-    match source.action {
-        Action::Sleep(_) => return Some(format!("`{}` only sleeps, so it never has an output", source.name)),
-        Action::Shell(_)
-        | Action::Http(_)
-        | Action::WaitFor(_)
-        | Action::Approval(_)
-        | Action::Signal(_)
-        | Action::Call(_) => (),
+    if let Some(never) = why_never(source, certainty.workflow) {
+        return Some(never);
     }
     // The list of the outputs of items is there, whatever became of the items.
     if source.for_each.is_some() || certainty.is_successful_before(read, reader) {
         return None;
     }
-    Some(match source.allow_failure {
+    let reason = match source.allow_failure {
         true => format!("`{}` may fail, because it has `allow_failure`", source.name),
         false => format!("`{}` may not be SUCCESSFUL here", source.name),
-    })
+    };
+    let next_step = match reader {
+        Some(_job) => format!(
+            "without it the job fails; add | default(\"…\"), or run the job only if = \"jobs.{}.status == 'SUCCESSFUL'\"",
+            source.name
+        ),
+        None => "add | default(\"…\")".to_owned(),
+    };
+    Some(Missing { reason, next_step })
 }
 
-fn finding(reader: Option<&JobInFile<'_, '_>>, source: &Job, read: &TextRead, reason: &str) -> Finding {
+/// Why an output may be missing, and what its reader can do.
+struct Missing {
+    reason: String,
+    next_step: String,
+}
+
+/// Why the job has no output, however it ends.
+fn why_never(source: &Job, workflow: &Workflow) -> Option<Missing> {
+    match &source.action {
+        Action::Sleep(_) => Some(Missing {
+            reason: format!("`{}` only sleeps, so it never has an output", source.name),
+            next_step: "read the output of another job".to_owned(),
+        }),
+        Action::Call(call) if has_no_outputs(workflow, call) => Some(Missing {
+            reason: format!("the workflow `{}` has no `outputs`", call.workflow),
+            next_step: format!("add `outputs` to the workflow `{}`", call.workflow),
+        }),
+        Action::Shell(_)
+        | Action::Http(_)
+        | Action::WaitFor(_)
+        | Action::Approval(_)
+        | Action::Signal(_)
+        | Action::Call(_) => None,
+    }
+}
+
+/// Whether a call starts a known workflow that gives nothing back.
+fn has_no_outputs(caller: &Workflow, call: &Call) -> bool {
+    let called = call.called.and_then(|index| caller.workflows.get(index));
+    called.is_some_and(|workflow| workflow.outputs.is_empty())
+}
+
+fn finding(reader: Option<&JobInFile<'_, '_>>, read: &TextRead, missing: Missing) -> Finding {
     let message = match reader {
         Some(reader) => format!("the output that job `{}` reads may be missing", reader.job.name),
         None => "the output that `outputs` reads may be missing".to_owned(),
     };
-    let finding = Finding::new(read.span.clone(), message).label(reason.to_owned());
-    match source.action {
-        Action::Sleep(_) => finding.help("read the output of another job"),
-        Action::Shell(_)
-        | Action::Http(_)
-        | Action::WaitFor(_)
-        | Action::Approval(_) | Action::Signal(_)
-        | Action::Call(_) if reader.is_none() => finding.help("add | default(\"…\")"),
-        Action::Shell(_)
-        | Action::Http(_)
-        | Action::WaitFor(_)
-        | Action::Approval(_) | Action::Signal(_)
-        | Action::Call(_) => finding.help(format!(
-            "without it the job fails; add | default(\"…\"), or run the job only if = \"jobs.{}.status == 'SUCCESSFUL'\"",
-            source.name
-        )),
-    }
+    Finding::new(read.span.clone(), message).label(missing.reason).help(missing.next_step)
 }
 
 /// Which jobs are SUCCESSFUL for sure when another one starts.

@@ -53,7 +53,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Fa
     let prune = Prune { before_ms, keep_runs: args.keep, ..Prune::default() };
     let mut total = Pruned::default();
     loop {
-        let step = database.ask(|store| store.for_scheduler().prune_step(prune))?;
+        // Each batch is a transaction of its own, and is recorded by it.
+        let step = database.change(subject(args), |store| store.for_scheduler().prune_step(prune))?;
         if step == Pruned::default() {
             break;
         }
@@ -73,6 +74,18 @@ pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Fa
         };
         format!("deleted {runs} and {jobs} ({what})")
     })
+}
+
+/// What is deleted, for the record of changes.
+fn subject(args: &PruneArgs) -> String {
+    let age = args.older_than.map(|age| format!("older than {}", duration_text(age)));
+    let runs = args.keep.map(|keep| format!("beyond the newest {keep} of each workflow"));
+    let which: Vec<String> = age.into_iter().chain(runs).collect();
+    format!("runs and jobs that are {}", which.join(" or "))
+}
+
+fn duration_text(age: Duration) -> String {
+    windlass_workflow::duration::to_text(i64::try_from(age.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Asks before all runs that have ended are deleted. Only a terminal can answer.

@@ -200,22 +200,22 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
 /// The finding if no worker is alive.
 fn no_worker(health: &Health, hint: impl Fn(&str) -> String) -> Finding {
     let work = health.pending + health.overdue;
-    if health.orphans > 0 {
+    if health.orphans.number > 0 {
         return problem(
             "workers",
             format!(
                 "no worker is alive, and {} left by dead workers",
-                counted(health.orphans, "job was", "jobs were")
+                counted_up_to(health.orphans, "job was", "jobs were")
             ),
             format!("`{}` continues them once, `{}` runs permanently", hint("resume"), hint("serve")),
         );
     }
-    if work > 0 || health.schedules > 0 {
+    if work.number > 0 || health.schedules > 0 {
         return problem(
             "workers",
             format!(
                 "no worker is alive; {}, and {} active",
-                counted(work, "job is due", "jobs are due"),
+                counted_up_to(work, "job is due", "jobs are due"),
                 counted(health.schedules, "schedule is", "schedules are")
             ),
             format!("start a worker with `{}`", hint("serve")),
@@ -240,13 +240,13 @@ fn live_workers(health: &Health) -> Finding {
             RAISE_LIMITS,
         );
     }
-    if health.orphans > 0 {
+    if health.orphans.number > 0 {
         return warning(
             "workers",
             format!(
                 "{} alive; {} left by dead workers",
                 counted(health.live_workers, "worker is", "workers are"),
-                counted(health.orphans, "job was", "jobs were")
+                counted_up_to(health.orphans, "job was", "jobs were")
             ),
             "check again in a few seconds: live workers rescue these jobs",
         );
@@ -269,7 +269,7 @@ fn live_workers(health: &Health) -> Finding {
         format!(
             "{} {}",
             counted(health.live_workers, "worker is alive and runs", "workers are alive and run"),
-            counted(health.running, "job", "jobs")
+            counted_up_to(health.running, "job", "jobs")
         ),
     )
 }
@@ -307,10 +307,12 @@ fn is_stuck(reason: &Reason) -> bool {
 }
 
 fn total<'s>(stuck: impl Iterator<Item = &'s StuckJobs>) -> Count {
-    stuck.fold(Count { number: 0, is_exact: true }, |total, stuck| Count {
-        number: total.number + stuck.jobs.number,
-        is_exact: total.is_exact && stuck.jobs.is_exact,
-    })
+    stuck.fold(Count { number: 0, is_exact: true }, |total, stuck| total + stuck.jobs)
+}
+
+/// A number with a noun. It says so if there are more.
+fn counted_up_to(count: Count, one: &str, several: &str) -> String {
+    format!("{}{}", at_least(count), counted(count.number, one, several))
 }
 
 /// The words before a number, because counting stopped at a bound.
@@ -337,12 +339,12 @@ pub(super) fn waiting(health: &Health, stuck: &[StuckJobs], hint: impl Fn(&str) 
             ),
         );
     }
-    if health.overdue > 0 {
+    if health.overdue.number > 0 {
         return problem(
             "jobs",
             format!(
                 "{} due for more than ten seconds, and no scheduler made them claimable",
-                counted(health.overdue, "job has been", "jobs have been")
+                counted_up_to(health.overdue, "job has been", "jobs have been")
             ),
             format!("start a worker or `{}`; if one is running, look at its log", hint("serve")),
         );
@@ -366,8 +368,8 @@ pub(super) fn waiting(health: &Health, stuck: &[StuckJobs], hint: impl Fn(&str) 
     ok(
         "jobs",
         format!(
-            "{}, {} claimable, {} waiting for a concurrency key",
-            counted(health.running, "job is running", "jobs are running"),
+            "{}, {} claimable, {} waiting for a slot of a concurrency key",
+            counted_up_to(health.running, "job is running", "jobs are running"),
             health.pending,
             health.waiting
         ),
@@ -375,13 +377,13 @@ pub(super) fn waiting(health: &Health, stuck: &[StuckJobs], hint: impl Fn(&str) 
 }
 
 pub(super) fn reports(health: &Health, hint: impl Fn(&str) -> String) -> Finding {
-    match health.reported {
+    match health.reported.number {
         0 => ok("reports", "all reports of workers in other languages were processed"),
-        reported => problem(
+        _some => problem(
             "reports",
             format!(
                 "{} from workers in other languages not processed",
-                counted(reported, "report is", "reports are")
+                counted_up_to(health.reported, "report is", "reports are")
             ),
             format!("run a worker of windlass or `{}` beside them", hint("serve")),
         ),
@@ -466,16 +468,21 @@ pub(super) fn file(size: FileSize, hint: impl Fn(&str) -> String) -> Finding {
     )
 }
 
-pub(super) fn wal(size: FileSize, openers: &[(i32, String)]) -> Finding {
+/// `openers` are the processes that have the file open, if somebody has looked for them.
+pub(super) fn wal(size: FileSize, openers: Option<&[(i32, String)]>) -> Finding {
     let words = format!("the write-ahead log has {}", megabytes(size.wal_bytes));
     if size.wal_bytes < WAL_LARGE_BYTES {
         return ok("wal", words);
     }
-    let programs: Vec<String> = openers.iter().map(|(pid, name)| format!("{name} ({pid})")).collect();
-    let who = if programs.is_empty() { "no visible program".to_owned() } else { programs.join(", ") };
+    let who = openers.map(|openers| {
+        let programs: Vec<String> = openers.iter().map(|(pid, name)| format!("{name} ({pid})")).collect();
+        let programs =
+            if programs.is_empty() { "no visible program".to_owned() } else { programs.join(", ") };
+        format!("; the file is open in {programs}")
+    });
     warning(
         "wal",
-        format!("{words}; the file is open in {who}"),
+        format!("{words}{}", who.unwrap_or_default()),
         "one of them has a read transaction that does not end; end it, and the next checkpoint truncates the log",
     )
 }

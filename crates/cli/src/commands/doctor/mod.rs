@@ -7,6 +7,7 @@ use std::path::Path;
 
 use clap::Args;
 use windlass_db::Error;
+use windlass_engine::Store;
 use windlass_engine::store::{OldPending, Why};
 use windlass_scheduler::gone_workers;
 use windlass_views::{DoctorView, FindingState as Severity, FindingView as Finding};
@@ -34,28 +35,86 @@ writes a row and rolls back. The exit code is 1 if there is a problem; a
 warning is not a problem. `windlass db check` reads every row and finds
 inconsistent ones.";
 
+/// How much the checks read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// All that helps, because a person asked.
+    Whole,
+    /// What is read fast: old jobs are explained for some claim partitions, and no processes are looked for.
+    #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "only pages ask for it"))]
+    Brief,
+}
+
+/// For how many claim partitions with old jobs a page says why they wait.
+const EXPLAINED_MAX: usize = 10;
+/// The place of the check that writes.
+const WRITES_AT: usize = 2;
 /// How far back given up notifications count.
 const DAY_MS: i64 = 86_400_000;
 
 /// Makes all checks.
 pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), Failure> {
     let database = Database::existing_without_rescue(global)?;
-    let report = report(global, &database)?;
+    let report = report(global, &database, TrialWrite::Made).map_err(|error| database.failure(error))?;
     Output { format: global.output }.object(&report, text)?;
     if report.ok { Ok(()) } else { Err(Failure::ProblemsFound) }
 }
 
-/// Makes all checks, also for the web server.
-pub(crate) fn report(global: &GlobalOptions, database: &Database) -> Result<DoctorView, Failure> {
-    let mut health = database.ask(|store| store.upkeep().health())?;
-    let gone = database.ask(gone_workers)?;
+/// Whether the checks try a write. On a file it is rolled back together with the commits of others in the same group, which
+/// are then made again. So pages, which check often, leave it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrialWrite {
+    Made,
+    #[cfg(feature = "web")]
+    LeftOut,
+}
+
+/// Makes the checks, also for the web server.
+pub(crate) fn report(
+    global: &GlobalOptions,
+    database: &Database,
+    trial: TrialWrite,
+) -> windlass_db::Result<DoctorView> {
+    let mut findings = readings(global, database, database.store(), Extent::Whole)?;
+    match trial {
+        TrialWrite::Made => findings.insert(WRITES_AT, writes(database)?),
+        #[cfg(feature = "web")]
+        TrialWrite::LeftOut => {}
+    }
+    let ok = findings.iter().all(|finding| finding.state != Severity::Problem);
+    Ok(DoctorView { ok, findings })
+}
+
+/// What is wrong, for a page that is read often.
+#[cfg(feature = "web")]
+pub(crate) fn attention(
+    global: &GlobalOptions,
+    database: &Database,
+    store: &Store,
+) -> windlass_db::Result<Vec<Finding>> {
+    let findings = readings(global, database, store, Extent::Brief)?;
+    Ok(findings.into_iter().filter(|finding| finding.state != Severity::Ok).collect())
+}
+
+/// The checks that write nothing.
+fn readings(
+    global: &GlobalOptions,
+    database: &Database,
+    store: &Store,
+    extent: Extent,
+) -> windlass_db::Result<Vec<Finding>> {
+    let mut health = store.upkeep().health()?;
+    let gone = gone_workers(store)?;
     findings::leave_out_gone_workers(&mut health, &gone);
     let now_ms = time::now_ms();
-    let stuck = stuck_jobs(global, database, &health.old_pending, now_ms)?;
+    let explained = match extent {
+        Extent::Whole => health.old_pending.as_slice(),
+        Extent::Brief => &health.old_pending[..health.old_pending.len().min(EXPLAINED_MAX)],
+    };
+    let stuck = stuck_jobs(global, store, explained, now_ms);
     let mut findings = vec![
         findings::version(&health),
         findings::durability(global.durability()),
-        writes(database)?,
         findings::clock(&health, now_ms, matches!(database.address(), DatabaseAddress::File(_))),
         findings::workers(&health, |verb| global.hint(verb)),
         findings::waiting(&health, &stuck, |verb| global.hint(verb)),
@@ -64,21 +123,24 @@ pub(crate) fn report(global: &GlobalOptions, database: &Database) -> Result<Doct
         findings::queues(&health, |verb| global.hint(verb)),
     ];
     if let (Some(file), DatabaseAddress::File(path)) = (database.windlass().file(), database.address()) {
-        let size = file.file_size().map_err(|error| database.failure(error))?;
+        let size = file.file_size()?;
         findings.push(findings::disk(machine::disk(path), size));
         findings.push(findings::file(size, |verb| global.hint(verb)));
-        findings.push(findings::wal(size, &openers(path, size.wal_bytes)));
+        let openers = match extent {
+            Extent::Whole => openers(path, size.wal_bytes),
+            Extent::Brief => None,
+        };
+        findings.push(findings::wal(size, openers.as_deref()));
     }
-    let triggers = database.ask(|store| store.registrations().triggers())?;
+    let triggers = store.registrations().triggers()?;
     findings.extend(findings::triggers(&triggers, now_ms, |verb| global.hint(verb)));
-    let targets = database.ask(|store| store.notifications().targets())?;
-    let failed_today = database.ask(|store| store.notifications().failed_since(now_ms - DAY_MS))?;
+    let targets = store.notifications().targets()?;
+    let failed_today = store.notifications().failed_since(now_ms - DAY_MS)?;
     findings.extend(findings::notifications(&targets, failed_today, |verb| global.hint(verb)));
     findings.push(findings::backup(matches!(database.address(), DatabaseAddress::File(_)), |verb| {
         global.hint(verb)
     }));
-    let ok = findings.iter().all(|finding| finding.state != Severity::Problem);
-    Ok(DoctorView { ok, findings })
+    Ok(findings)
 }
 
 /// What the machine says of the database's file, for monitors.
@@ -94,7 +156,7 @@ pub(crate) fn file_reading(database: &Database) -> windlass_web::FileReading {
 }
 
 /// Whether the database accepts writes. A lost connection is an error and not a finding.
-fn writes(database: &Database) -> Result<Finding, Failure> {
+fn writes(database: &Database) -> windlass_db::Result<Finding> {
     let Err(error) = database.store().upkeep().try_write() else { return Ok(findings::writable()) };
     let is_finding = match &error {
         Error::Unavailable { reason, .. } => findings::stops_writes(reason),
@@ -102,34 +164,28 @@ fn writes(database: &Database) -> Result<Finding, Failure> {
             false
         }
     };
-    let failure = database.failure(error);
-    match failure.parts() {
+    match database.failure(error.clone()).parts() {
         Some((message, help)) if is_finding => Ok(findings::not_writable(message, help)),
-        Some(_) | None => Err(failure),
+        Some(_) | None => Err(error),
     }
 }
 
 /// The processes that have the file open. They matter only if the WAL does not shrink.
-fn openers(path: &Path, wal_bytes: i64) -> Vec<(i32, String)> {
-    if wal_bytes >= findings::WAL_LARGE_BYTES { machine::openers(path) } else { Vec::new() }
+fn openers(path: &Path, wal_bytes: i64) -> Option<Vec<(i32, String)>> {
+    (wal_bytes >= findings::WAL_LARGE_BYTES).then(|| machine::openers(path))
 }
 
 /// Why jobs that have long been claimable are not claimed.
-fn stuck_jobs(
-    global: &GlobalOptions,
-    database: &Database,
-    old: &[OldPending],
-    now_ms: i64,
-) -> Result<Vec<StuckJobs>, Failure> {
+fn stuck_jobs(global: &GlobalOptions, store: &Store, old: &[OldPending], now_ms: i64) -> Vec<StuckJobs> {
     let mut stuck = Vec::new();
     for OldPending { first_id, jobs } in old {
         // The job may have been claimed or deleted meanwhile.
-        let Ok(Why { job, reasons }) = database.store().jobs().why(*first_id) else { continue };
+        let Ok(Why { job, reasons }) = store.jobs().why(*first_id) else { continue };
         let Some(reason) = reasons.first() else { continue };
         let explanation = reasons::sentence(reason, &job, now_ms, global);
         stuck.push(StuckJobs { label: job.label(), jobs: *jobs, reason: reason.clone(), explanation });
     }
-    Ok(stuck)
+    stuck
 }
 
 fn text(report: &DoctorView) -> String {

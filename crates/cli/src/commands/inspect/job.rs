@@ -87,6 +87,7 @@ fn heading(details: &JobDetails, now_ms: i64) -> String {
             "deadline",
             job.deadline_at.filter(|_| job.finished_at.is_none()).map(|at| time::instant(at, now_ms)),
         ),
+        ("ready", job.ready_at.map(|at| time::instant(at, now_ms))),
         ("started", job.started_at.map(|at| time::instant(at, now_ms))),
         ("finished", job.finished_at.map(|at| time::instant(at, now_ms))),
         ("took", not_empty(runs_and_jobs::job_span(job, now_ms))),

@@ -8,7 +8,7 @@ mod rate;
 mod resume;
 
 use clap::{Args, Subcommand};
-use windlass_engine::store::{Order, Queue};
+use windlass_engine::store::Queue;
 use windlass_views::{ChangedQueue, QueueView};
 use windlass_workflow::limits;
 use windlass_workflow::model::DEFAULT_QUEUE;
@@ -90,28 +90,12 @@ fn print_change(
     if global.output == OutputFormat::Text {
         return Ok(());
     }
-    let queue = read(database, name)?.unwrap_or_else(|| without_rules(name));
+    let queue = read(database, name)?.unwrap_or_else(|| Queue::without_rules(name));
     let view = ChangedQueue { queue: QueueView::new(&queue), changed };
     Output { format: global.output }.object(&view, |_| String::new())
 }
 
-/// A queue without jobs and rules is not listed.
-fn without_rules(name: &str) -> Queue {
-    Queue {
-        name: name.to_owned(),
-        paused_at: None,
-        max_running: None,
-        rate: None,
-        order: Order::Priority,
-        pending: 0,
-        running: 0,
-        scheduled: 0,
-        waiting: 0,
-    }
-}
-
 /// The queue with this name, if it has jobs or rules.
 fn read(database: &Database, name: &str) -> Result<Option<Queue>, Failure> {
-    let queues = database.ask(|store| store.queues().list())?;
-    Ok(queues.into_iter().find(|queue| queue.name == name))
+    database.ask(|store| store.queues().find(name))
 }

@@ -7,7 +7,7 @@ use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
 use windlass_views::{
-    AppliedView, ArtifactView, BackfillView, BackupView, CancelledJob, CancelledRun, ChangedQueue,
+    AppliedView, ArtifactView, AuditView, BackfillView, BackupView, CancelledJob, CancelledRun, ChangedQueue,
     ChangedSchedule, ChangedWorkflow, CheckView, CopiedView, DefinitionView, DeletedJob, DeletedJobs,
     DeletedVariable, DoctorView, EnqueuedView, ErrorView, FormattedFile, ImportView, InspectedJob,
     InspectedRun, InspectedSchedule, JobView, LogView, MigratedView, NewTokenView, NotifyView,
@@ -25,6 +25,7 @@ const NO_JSON: &[(&str, &str)] = &[
     #[cfg(feature = "web")]
     ("web", "a log"),
     ("graph", "a drawing"),
+    ("top", "a screen"),
     ("schema", "a schema"),
     ("completions", "a script"),
     ("man", "manual pages"),
@@ -55,6 +56,7 @@ fn outputs() -> Vec<(&'static str, Vec<Shape>)> {
         ("apply", vec![list::<AppliedView>()]),
         ("approve", vec![object::<JobView>()]),
         ("artifacts", vec![list::<ArtifactView>(), object::<WrittenFile>()]),
+        ("audit", vec![list::<AuditView>()]),
         ("bench", vec![object::<windlass_bench::Report>()]),
         ("cancel", vec![object::<CancelledRun>(), object::<CancelledJob>()]),
         ("change", vec![object::<JobView>()]),

@@ -5,13 +5,13 @@ mod targets;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use windlass_views::ValidatedFile;
+use windlass_views::{FileError, ValidatedFile};
 use windlass_workflow::{Colour, Report, Workflow};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::commands::test::{check_test_file, is_test_file};
 use crate::complete;
-use crate::error::{Failure, errors_of};
+use crate::error::Failure;
 use crate::output::{self, Output};
 use crate::read_file::PathOrigin;
 use crate::stderr;
@@ -151,9 +151,9 @@ impl Checked {
         let errors = match &self.result {
             Ok(_valid) => Vec::new(),
             Err(LoadError::Unreadable(failure) | LoadError::Calls(failure)) => failure.file_errors(),
-            Err(LoadError::Invalid(report)) => errors_of(report),
+            Err(LoadError::Invalid(report)) => FileError::all_of(report),
         };
-        let warnings = self.warnings().map(errors_of).unwrap_or_default();
+        let warnings = self.warnings().map(FileError::all_of).unwrap_or_default();
         let valid = self.result.is_ok() && (warnings.is_empty() || !strict);
         ValidatedFile { file: self.target.title(), valid, errors, warnings }
     }

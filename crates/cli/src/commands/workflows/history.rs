@@ -29,7 +29,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &HistoryArgs) -> Result<(), 
     let database = Database::existing(global)?;
     // One version more than is shown: the changes of the oldest one need the version before it.
     let limit = i64::from(args.limit);
-    let versions = database.ask(|store| store.registrations().versions(&args.name, limit + 1))?;
+    let versions = database.ask(|store| store.registrations().versions(&args.name, None, limit + 1))?;
     if versions.is_empty() {
         let reason = "no workflow was ever registered under the name";
         return Err(find::no_workflow(&database, &args.name, reason)?);

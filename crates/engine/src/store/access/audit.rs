@@ -4,9 +4,11 @@
 use std::any::Any;
 
 use super::before::{self, Subject};
+use crate::store::accepted::{ListedTable, TimeRange, ids_accepted_in};
 use crate::store::events::Signalled;
 use crate::store::page::{IdRange, SEARCH_MAX, search_text};
-use crate::store::{Access, Cancellation, Cursor, Page, Store, Submitted};
+use crate::store::{Access, Applied, Cancellation, Cursor, Page, RegistrationChange, Store, Submitted};
+use crate::trace::TraceParent;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, first};
 
@@ -22,6 +24,8 @@ pub struct Change {
     pub address: Option<String>,
     /// What is changed, for example `run 3`.
     pub subject: Subject,
+    /// The caller's place in a trace. A run that is submitted continues it.
+    pub traceparent: Option<TraceParent>,
 }
 
 impl Change {
@@ -67,23 +71,25 @@ pub struct AuditFilter {
     pub caller: Option<String>,
     /// With this text in what was done, or with what. The case of ASCII letters does not matter.
     pub text: Option<String>,
+    /// Made in this time.
+    pub made: TimeRange,
     /// Which part of the list.
     pub cursor: Cursor,
 }
 
 impl Access<'_> {
-    /// Lists the changes, the newest first. A search looks at the newest 100,000 changes of its part, and says how far it
+    /// Lists the changes, the newest first. A search looks at the newest 50,000 changes of its part, and says how far it
     /// looked.
     ///
     /// # Errors
     /// [`windlass_db::Error::Invalid`] for a text that can't be searched for, and the database's.
     pub fn audit(&self, filter: &AuditFilter) -> Result<Page<AuditEntry>> {
         const LIST: &str = "list changes";
-        let AuditFilter { caller, text, cursor } = filter;
+        let AuditFilter { caller, text, made, cursor } = filter;
         cursor.check(LIST)?;
         let text = text.as_ref().map(|text| search_text(LIST, text)).transpose()?;
-        let ids = cursor.ids();
         let (found, floor) = self.store.read(|connection| {
+            let ids = cursor.ids().intersect(ids_accepted_in(connection, ListedTable::Audit, *made)?);
             let is_search = caller.is_some() || text.is_some();
             let floor = match is_search {
                 true => searched_to(connection, ids)?,
@@ -95,6 +101,7 @@ impl Access<'_> {
                  WHERE id >= $1 AND id < $2 AND (CAST($4 AS TEXT) IS NULL OR caller = $4)
                    AND (CAST($5 AS TEXT) IS NULL
                         OR replace(lower(action || ' ' || subject), $5, '') <> lower(action || ' ' || subject))
+                   AND at >= $6 AND at < $7
                  ORDER BY id DESC LIMIT $3",
                 &[
                     floor.unwrap_or(ids.from).into(),
@@ -102,6 +109,8 @@ impl Access<'_> {
                     (cursor.limit + 1).into(),
                     caller.as_deref().into(),
                     text.as_deref().into(),
+                    made.from_ms.unwrap_or(i64::MIN).into(),
+                    made.until_ms.unwrap_or(i64::MAX).into(),
                 ],
                 |row| {
                     Ok(AuditEntry {
@@ -177,20 +186,44 @@ fn result_of(value: &dyn Any) -> Option<String> {
         let known = if signalled.created { "" } else { ", which was there before" };
         return Some(format!("event {}{known}", signalled.id));
     }
+    if let Some(applied) = value.downcast_ref::<Applied>() {
+        let known = match applied.change {
+            RegistrationChange::Created | RegistrationChange::Updated => "",
+            RegistrationChange::Unchanged => ", which was active before",
+        };
+        return Some(format!("version {}{known}", applied.version));
+    }
     if let Some(job_ids) = value.downcast_ref::<Vec<i64>>() {
         let ids: Vec<String> = job_ids.iter().map(|id| format!("job {id}")).collect();
         return Some(shortened(&ids.join(", ")));
     }
     if let Some(jobs) = value.downcast_ref::<i64>() {
-        return Some(format!("{jobs} jobs"));
+        return Some(counted(*jobs));
     }
     if let Some(false) = value.downcast_ref::<bool>() {
         return Some("nothing was different before".to_owned());
     }
     let cancellation = value.downcast_ref::<Cancellation>()?;
-    Some(format!("{} jobs cancelled, {} stopping", cancellation.cancelled, cancellation.stopping))
+    Some(format!("{} cancelled, {} stopping", counted(cancellation.cancelled), cancellation.stopping))
+}
+
+fn counted(jobs: i64) -> String {
+    if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") }
 }
 
 fn shortened(text: &str) -> String {
     text.chars().filter(|character| *character != '\0').take(TEXT_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(result_of(&1_i64).as_deref(), Some("1 job"));
+        assert_eq!(result_of(&2_i64).as_deref(), Some("2 jobs"));
+        let cancellation = Cancellation { cancelled: 1, stopping: 2 };
+        assert_eq!(result_of(&cancellation).as_deref(), Some("1 job cancelled, 2 stopping"));
+    }
 }

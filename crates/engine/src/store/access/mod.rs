@@ -1,14 +1,17 @@
-//! Who may use the web interface: tokens of programs, sessions of browsers, and the record of what was changed by whom. Of a
-//! secret the tables have only its SHA-256.
+//! Who may use the web interface: tokens of programs, sessions of browsers, the record of what was changed by whom, and the
+//! keys of requests that are made once. Of a secret the tables have only its SHA-256.
 
 pub(in crate::store) mod audit;
 mod before;
+pub(in crate::store) mod idempotency;
+pub(in crate::store) mod record;
 mod secret;
 mod sessions;
 mod tokens;
 
 pub use audit::{AuditEntry, AuditFilter, Change};
 pub use before::Subject;
+pub use idempotency::{IDEMPOTENCY_KEY_BYTES_MAX, IdempotencyKey, KEPT_ANSWER_BYTES_MAX, KeptAnswer};
 pub use secret::{Secret, secret_hash};
 pub use tokens::{NewToken, Token};
 

@@ -3,7 +3,7 @@
 use super::Role;
 use crate::store::Access;
 use crate::store::evidence::Evidence;
-use windlass_db::error::Result;
+use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, first};
 use windlass_system::wake_ups::WakeUps;
 
@@ -28,11 +28,27 @@ impl Access<'_> {
         })
     }
 
-    /// Makes a link a session, which works once. Returns `false` if there is no such link, or not any more.
+    /// The name of who made the link with this hash. `None` if there is none, or not any more.
     ///
     /// # Errors
     /// Returns the database's error.
-    pub fn use_link(&self, hash: &str, session_hash: &str, expires_at: i64) -> Result<bool> {
+    pub fn link_owner(&self, hash: &str) -> Result<Option<String>> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.read(|connection| {
+            first(
+                connection,
+                "SELECT name FROM sessions WHERE hash = $1 AND kind = 'link' AND expires_at > $2",
+                &[hash.into(), now_ms.into()],
+                |row| row.text(0),
+            )
+        })
+    }
+
+    /// Makes a link a session, which works once.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such link, or not any more: nothing is written then. And the database's.
+    pub fn use_link(&self, hash: &str, session_hash: &str, expires_at: i64) -> Result<()> {
         let (hash, session_hash) = (hash.to_owned(), session_hash.to_owned());
         let now_ms = self.store.clock.now_ms();
         self.store.write("begin a session", Evidence::Token, move |connection| {
@@ -41,28 +57,32 @@ impl Access<'_> {
                  WHERE hash = $1 AND kind = 'link' AND expires_at > $3",
                 &[(&hash).into(), (&session_hash).into(), now_ms.into(), expires_at.into()],
             )?;
-            Ok(used == 1)
+            match used {
+                0 => Err(Error::not_found("a link that works")),
+                _used => Ok(()),
+            }
         })
     }
 
-    /// Begins a session with a token, and returns its id. `None` if there is no valid token with the hash.
+    /// Begins a session with a token.
     ///
     /// # Errors
-    /// Returns the database's error.
-    pub fn begin_session(&self, token_hash: &str, hash: &str, expires_at: i64) -> Result<Option<i64>> {
+    /// [`Error::NotFound`] if there is no valid token with the hash: nothing is written then. And the database's.
+    pub fn begin_session(&self, token_hash: &str, hash: &str, expires_at: i64) -> Result<()> {
         let (token_hash, hash) = (token_hash.to_owned(), hash.to_owned());
         let now_ms = self.store.clock.now_ms();
         self.store.write("begin a session", Evidence::Token, move |connection| {
             remove_old(connection, now_ms)?;
-            first(
-                connection,
+            let begun = connection.execute(
                 "INSERT INTO sessions (hash, kind, name, role, token_id, created_at, expires_at)
                  SELECT $2, 'session', name, role, id, $3, $4 FROM tokens
-                 WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)
-                 RETURNING id",
+                 WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)",
                 &[(&token_hash).into(), (&hash).into(), now_ms.into(), expires_at.into()],
-                |row| row.integer(0),
-            )
+            )?;
+            match begun {
+                0 => Err(Error::not_found("a valid token")),
+                _begun => Ok(()),
+            }
         })
     }
 

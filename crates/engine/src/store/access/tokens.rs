@@ -1,8 +1,9 @@
 //! Tokens: who has one may use the web interface, with its role, until it expires or is revoked.
 
 use super::Role;
-use crate::store::Access;
 use crate::store::evidence::Evidence;
+use crate::store::page::page;
+use crate::store::{Access, Cursor, Page};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Row, all, first};
 use windlass_system::wake_ups::WakeUps;
@@ -93,14 +94,26 @@ impl Access<'_> {
     /// # Errors
     /// Returns the database's error.
     pub fn tokens(&self) -> Result<Vec<Token>> {
-        self.store.read(|connection| {
+        Ok(self.tokens_of_page(Cursor::newest(LIST_MAX))?.rows)
+    }
+
+    /// A page of the tokens, the newest first.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a limit that is out of bounds, and the database's.
+    pub fn tokens_of_page(&self, cursor: Cursor) -> Result<Page<Token>> {
+        cursor.check("list tokens")?;
+        let ids = cursor.ids();
+        let found = self.store.read(|connection| {
             all(
                 connection,
-                "SELECT id, name, role, created_at, expires_at, revoked_at FROM tokens ORDER BY id DESC LIMIT $1",
-                &[LIST_MAX.into()],
+                "SELECT id, name, role, created_at, expires_at, revoked_at FROM tokens
+                 WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+                &[ids.from.into(), ids.below.into(), (cursor.limit + 1).into()],
                 read_token,
             )
-        })
+        })?;
+        Ok(page(found, |token| token.id, cursor.limit, None))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::attempt_end::EndConditions;
 use crate::store::evidence::AttemptKey;
 use crate::store::jobs::label;
+use crate::trace::RowKey;
 use crate::transition::{Backoff, RetryState};
 use crate::values::Item;
 use std::sync::Arc;
@@ -29,8 +30,8 @@ pub struct ClaimedJob {
     pub run_id: Option<i64>,
     /// Its queue.
     pub queue: String,
-    /// Since when it could be claimed, in milliseconds since the Unix epoch, if that is known: not of a job after others.
-    pub claimable_since: Option<i64>,
+    /// When it became claimable, in milliseconds since the Unix epoch.
+    pub ready_at: i64,
     /// Its name in the run.
     pub name: Option<String>,
     /// The kind, which selects the handler.
@@ -109,6 +110,12 @@ impl ClaimedJob {
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         format!("{}-{}", self.created_at, self.token)
+    }
+
+    /// What identifies the job's row among those of all databases.
+    #[must_use]
+    pub fn row_key(&self) -> RowKey {
+        RowKey { created_at: self.created_at, token: self.token }
     }
 
     /// The job's name for people: `3/fetch` or `j42`.

@@ -52,6 +52,8 @@ static TAKE: UpdateReturning = UpdateReturning {
             "attempt",
             "CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1 ELSE jobs.attempt END",
         ),
+        // The last change of a PENDING job made it PENDING, or a person made it. A BLOCKED one became ready just now.
+        ("ready_at", "CASE WHEN chosen.status = 'PENDING' THEN jobs.updated_at ELSE $3 END"),
         ("started_at", "$3"),
         ("updated_at", "$3"),
     ],
@@ -82,7 +84,7 @@ static TAKE: UpdateReturning = UpdateReturning {
         "jobs.item",
         "jobs.definition",
         "jobs.queue",
-        "CASE WHEN chosen.status = 'PENDING' THEN jobs.execute_after END",
+        "jobs.ready_at",
     ],
 };
 
@@ -114,9 +116,7 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
     let (retry_state, new_run_id) = (read_retry_state(row, 6)?, row.optional_integer(13)?);
     let (created_at, token, phase) = (row.integer(14)?, row.integer(15)?, row.integer(16)?);
     let definition = row.integer(19)?;
-    // The row of a job after others does not say when the last of them ended.
-    let is_known = run_id.is_none() || new_run_id.is_some() || retry_state.attempt > 1;
-    let claimable_since = row.optional_integer(21)?.filter(|_due_at| is_known);
+    let ready_at = row.integer(21)?;
     let text = |column: usize, what: &str| {
         row.optional_text(column)
             .map_err(|_no_text| format!("the row can't be read: its {what} is not UTF-8 text"))
@@ -137,7 +137,7 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
             item: read_item(row, 17)?,
             run_id,
             queue: row.lossy_text(20).ok().flatten().unwrap_or_default(),
-            claimable_since,
+            ready_at,
             name: text(2, "name")?,
             kind: text(3, "kind")?.unwrap_or_default(),
             payload: text(4, "payload")?.unwrap_or_default(),

@@ -359,8 +359,8 @@ fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms
         return Ok(());
     }
     connection.execute(
-        "INSERT INTO job_attempts (job_id, attempt, worker_id, outcome, error, started_at, finished_at)
-         SELECT news.job_id, news.attempt, news.worker_id, news.outcome, news.error, jobs.started_at, $2
+        "INSERT INTO job_attempts (job_id, attempt, worker_id, outcome, error, ready_at, started_at, finished_at)
+         SELECT news.job_id, news.attempt, news.worker_id, news.outcome, news.error, jobs.ready_at, jobs.started_at, $2
          FROM {rows $1: job_id integer, attempt integer, worker_id integer, outcome text, error text}
               AS news
          JOIN jobs ON {by jobs.id = news.job_id}

@@ -88,8 +88,8 @@ impl Jobs<'_> {
         let now_ms = self.store.clock.now_ms();
         let tokens: Arc<Vec<i64>> = Arc::new(jobs.iter().map(|_job| self.store.random.token()).collect());
         // The record of a change says which job it made, so more statements follow.
-        if let ([NewJob { concurrency: None, .. }], [token], None) =
-            (jobs.as_slice(), tokens.as_slice(), &self.store.change)
+        if let ([NewJob { concurrency: None, .. }], [token], false) =
+            (jobs.as_slice(), tokens.as_slice(), self.store.is_recorded())
         {
             let token = *token;
             let evidence = Evidence::reread(move |connection| {

@@ -123,7 +123,12 @@ pub(crate) const JOB_FILTER: Fragment = Fragment {
                OR EXISTS (SELECT 1 FROM runs
                           WHERE runs.id = jobs.run_id AND (CAST($11 AS TEXT) IS NULL OR runs.workflow = $11)
                             AND (CAST($12 AS TEXT) IS NULL
-                                 OR (SELECT count(*) FROM {texts $12} AS wanted
+                                 OR (replace(runs.params, (SELECT value FROM {texts $12} AS first LIMIT 1), '')
+                                         <> runs.params
+                                     OR replace(runs.params, (SELECT substr(value, 1, length(value) - 1)
+                                                              FROM {texts $12} AS second LIMIT 1 OFFSET 1), '')
+                                         <> runs.params)
+                                    AND (SELECT count(*) FROM {texts $12} AS wanted
                                      WHERE replace(runs.params, wanted.value, '') <> runs.params) = $13)
                           LIMIT 1 OFFSET 0))",
 };

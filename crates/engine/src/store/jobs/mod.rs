@@ -16,16 +16,19 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
                     started_at, finished_at, requires, code_version, concurrency_key, concurrency_limit,
                     waits_for, upstream_failed, phase, handles, exit_code, deadline_at, group_id, item_index, item,
-                    max_parallel, root_run_id",
+                    max_parallel, root_run_id,
+                    CASE WHEN status = 'PENDING' THEN updated_at ELSE ready_at END",
 };
 
 pub(in crate::store) mod approvals;
+pub(in crate::store) mod around;
 pub(in crate::store) mod attempts;
 pub(in crate::store) mod broken;
 pub(in crate::store) mod change;
 pub(in crate::store) mod dead_letters;
 pub(in crate::store) mod enqueue;
 pub(in crate::store) mod list;
+pub(in crate::store) mod needs;
 pub(in crate::store) mod of_run;
 pub(in crate::store) mod open_approvals;
 pub(in crate::store) mod rounds;
@@ -78,6 +81,8 @@ pub struct Job {
     pub created_at: i64,
     /// When it last changed.
     pub updated_at: i64,
+    /// When it became claimable for its last attempt, or for its next one if it is PENDING.
+    pub ready_at: Option<i64>,
     /// When its last attempt was claimed.
     pub started_at: Option<i64>,
     /// When it finished.
@@ -190,6 +195,7 @@ fn read_job(row: &dyn Row) -> Result<Job> {
         item: row.lossy_text(36)?,
         max_parallel: row.optional_integer(37)?,
         root_run_id: row.optional_integer(38)?,
+        ready_at: row.optional_integer(39)?,
     })
 }
 

@@ -91,6 +91,8 @@ pub struct JobOfRun {
     pub execute_after: i64,
     /// When it was accepted.
     pub created_at: i64,
+    /// When it became claimable for its last attempt, or for its next one if it is PENDING.
+    pub ready_at: Option<i64>,
     /// When its last attempt was claimed.
     pub started_at: Option<i64>,
     /// When it finished.
@@ -132,7 +134,8 @@ pub(crate) const JOB_OF_RUN: windlass_db::Fragment = windlass_db::Fragment {
                    CASE WHEN jobs.phase > 0
                         THEN (SELECT max(earlier.finished_at) FROM jobs AS earlier
                               WHERE earlier.run_id = jobs.run_id AND earlier.phase < jobs.phase) END),
-          jobs.group_id",
+          jobs.group_id,
+          CASE WHEN jobs.status = 'PENDING' THEN jobs.updated_at ELSE jobs.ready_at END",
 };
 /// The conditions of a [`JobWindow`], with parameters 1 to 4. A run is read whole by its index, and not along the ids.
 pub(crate) const IN_WINDOW: windlass_db::Fragment = windlass_db::Fragment {
@@ -170,7 +173,7 @@ impl Jobs<'_> {
         })
     }
 
-    /// The attempts of some jobs that did not succeed, in order, by job.
+    /// The attempts of some jobs that did not succeed, or that a retry has replaced, in order, by job.
     ///
     /// # Errors
     /// Returns the database's error.
@@ -178,7 +181,8 @@ impl Jobs<'_> {
         let mut attempts: BTreeMap<i64, Vec<Attempt>> = BTreeMap::new();
         self.store.read(|connection| {
             connection.query(
-                "SELECT job_id, attempt, worker_id, outcome, substr(error, 1, 500), started_at, finished_at
+                "SELECT job_id, attempt, worker_id, outcome, substr(error, 1, 500), ready_at, started_at, finished_at,
+                        retried_at
                  FROM job_attempts WHERE job_id {in $1} ORDER BY job_id, attempt",
                 &[(&json_ids(job_ids)).into()],
                 &mut |row| {
@@ -187,8 +191,10 @@ impl Jobs<'_> {
                         worker_id: row.optional_integer(2)?,
                         outcome: row.text(3)?,
                         error: row.optional_text(4)?,
-                        started_at: row.optional_integer(5)?,
-                        finished_at: row.integer(6)?,
+                        ready_at: row.optional_integer(5)?,
+                        started_at: row.optional_integer(6)?,
+                        finished_at: row.integer(7)?,
+                        retried_at: row.optional_integer(8)?,
                     };
                     attempts.entry(row.integer(0)?).or_default().push(attempt);
                     Ok(())
@@ -199,7 +205,7 @@ impl Jobs<'_> {
     }
 }
 
-fn read_job_of_run(row: &dyn Row) -> Result<JobOfRun> {
+pub(super) fn read_job_of_run(row: &dyn Row) -> Result<JobOfRun> {
     let status = row.parsed(4, JobStatus::parse)?;
     let waits_for = row.optional_text(5)?.as_deref().and_then(WaitsFor::parse);
     Ok(JobOfRun {
@@ -221,5 +227,6 @@ fn read_job_of_run(row: &dyn Row) -> Result<JobOfRun> {
         finished_at: row.optional_integer(15)?,
         needed_until: row.optional_integer(16)?,
         group_id: row.optional_integer(17)?,
+        ready_at: row.optional_integer(18)?,
     })
 }

@@ -98,7 +98,7 @@ impl Notifications<'_> {
     /// Returns the database's error.
     pub fn targets(&self) -> Result<Vec<TargetSummary>> {
         self.store.read(|connection| {
-            let wanted = all(connection, "SELECT name FROM notification_targets ORDER BY name", &[], |row| {
+            let wanted = all(connection, "SELECT DISTINCT name FROM notification_targets ORDER BY name", &[], |row| {
                 row.lossy_text(0).map(Option::unwrap_or_default)
             })?;
             // Steps from one target to the next, because one of them may have many.

@@ -10,20 +10,22 @@ const LATE_MS: i64 = 5 * 60_000;
 /// How many late schedules one step marks.
 const SCHEDULES_MAX: i64 = 100;
 
-/// Whether the target of `wanted` wants the workflow of `news`. A `*` at the end of a name stands for any text.
+/// Whether the target of `wanted`, as one service has it, wants the workflow of `news`. A `*` at the end of a name stands for
+/// any text.
 pub(crate) const WANTS_WORKFLOW: Fragment = Fragment {
     name: "wants_workflow",
     sql: "(NOT EXISTS (SELECT 1 FROM notification_filters AS names
-                       WHERE names.target = wanted.target AND names.sort = 'workflow')
+                       WHERE names.target = wanted.target AND names.worker_id = wanted.worker_id AND names.sort = 'workflow')
            OR EXISTS (SELECT 1 FROM notification_filters AS names
-                      WHERE names.target = wanted.target AND names.sort = 'workflow'
+                      WHERE names.target = wanted.target AND names.worker_id = wanted.worker_id AND names.sort = 'workflow'
                         AND (names.value = news.workflow
                              OR (substr(names.value, length(names.value), 1) = '*'
                                  AND substr(names.value, 1, length(names.value) - 1)
                                      = substr(news.workflow, 1, length(names.value) - 1)))))",
 };
 
-/// Inserts what targets want of ends of runs. Runs that ended again are told again.
+/// Inserts what targets want of ends of runs. Runs that ended again are told again. If several services have a target, what any
+/// of them wants is inserted once.
 pub(in crate::store) fn mark_run_ends(
     connection: &mut dyn Connection,
     run_ids: &[i64],
@@ -36,10 +38,10 @@ pub(in crate::store) fn mark_run_ends(
          JOIN notification_filters AS wanted ON wanted.sort = 'event' AND wanted.value = 'run_' || lower(news.status)
          WHERE news.id {in $1} AND {wants_workflow}
            AND (NOT EXISTS (SELECT 1 FROM notification_filters AS tags
-                            WHERE tags.target = wanted.target AND tags.sort = 'tag')
+                            WHERE tags.target = wanted.target AND tags.worker_id = wanted.worker_id AND tags.sort = 'tag')
                 OR EXISTS (SELECT 1 FROM notification_filters AS tags
                            JOIN run_tags ON run_tags.tag = tags.value AND run_tags.run_id = news.id
-                           WHERE tags.target = wanted.target AND tags.sort = 'tag'))
+                           WHERE tags.target = wanted.target AND tags.worker_id = wanted.worker_id AND tags.sort = 'tag'))
          ON CONFLICT (event, subject_id, happened_at, target) DO NOTHING",
         &[(&json_ids(run_ids)).into(), now_ms.into()],
     )?;
@@ -84,10 +86,10 @@ impl ForScheduler<'_> {
                  JOIN notification_filters AS wanted ON wanted.sort = 'event' AND wanted.value = 'schedule_late'
                  WHERE news.id {in $1} AND news.next_at < $3 AND {wants_workflow}
                    AND (NOT EXISTS (SELECT 1 FROM notification_filters AS tags
-                                    WHERE tags.target = wanted.target AND tags.sort = 'tag')
+                                    WHERE tags.target = wanted.target AND tags.worker_id = wanted.worker_id AND tags.sort = 'tag')
                         OR EXISTS (SELECT 1 FROM notification_filters AS tags, registrations
                                    JOIN workflows ON workflows.id = registrations.workflow_id
-                                   WHERE tags.target = wanted.target AND tags.sort = 'tag'
+                                   WHERE tags.target = wanted.target AND tags.worker_id = wanted.worker_id AND tags.sort = 'tag'
                                      AND registrations.name = news.workflow
                                      AND replace(workflows.tags, '\"' || tags.value || '\"', '') <> workflows.tags))
                  ON CONFLICT (event, subject_id, happened_at, target) DO NOTHING",

@@ -38,8 +38,8 @@ impl NewTarget {
 }
 
 impl Notifications<'_> {
-    /// Writes the targets of a service, and removes those that no service has: other targets that this worker or a worker
-    /// that is not alive wrote last. Does nothing if the rows are as they should be.
+    /// Writes the targets of a service, as rows of its own, and removes the rows of services that are not alive. So a target
+    /// stays as long as one living service has it. Does nothing if the rows are as they should be.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there are too many; and the database's.
@@ -53,8 +53,11 @@ impl Notifications<'_> {
         let now_ms = self.store.clock.now_ms();
         let targets = targets.to_vec();
         self.store.write(OPERATION, Evidence::Repeat, move |connection| {
-            for name in unwanted(connection, worker_id, &targets)? {
-                connection.execute("DELETE FROM notification_targets WHERE name = $1", &[(&name).into()])?;
+            for (name, owner) in unwanted(connection, worker_id, &targets)? {
+                connection.execute(
+                    "DELETE FROM notification_targets WHERE name = $1 AND worker_id = $2",
+                    &[(&name).into(), owner.into()],
+                )?;
             }
             for target in &targets {
                 write(connection, worker_id, target, now_ms)?;
@@ -83,8 +86,8 @@ fn is_as_it_should_be(
     for target in targets {
         let filters = all(
             connection,
-            "SELECT target, sort, value FROM notification_filters WHERE target = $1",
-            &[(&target.name).into()],
+            "SELECT target, sort, value FROM notification_filters WHERE target = $1 AND worker_id = $2",
+            &[(&target.name).into(), worker_id.into()],
             |row| Ok([row.text(0)?, row.text(1)?, row.text(2)?]),
         )?;
         let wanted = target.filters();
@@ -95,31 +98,40 @@ fn is_as_it_should_be(
     Ok(true)
 }
 
-/// The names of targets that this service does not have, and that no other service is known to have.
-fn unwanted(connection: &mut dyn Connection, worker_id: i64, targets: &[NewTarget]) -> Result<Vec<String>> {
-    let names = all(
+/// The rows that nobody needs: other targets of this service, and all of services that are not alive.
+fn unwanted(
+    connection: &mut dyn Connection,
+    worker_id: i64,
+    targets: &[NewTarget],
+) -> Result<Vec<(String, i64)>> {
+    let rows = all(
         connection,
-        "SELECT name FROM notification_targets
+        "SELECT name, worker_id FROM notification_targets
          WHERE worker_id = $1
             OR worker_id NOT IN (SELECT id FROM workers WHERE status IN ('ALIVE', 'DRAINING'))
-         ORDER BY name",
+         ORDER BY name, worker_id",
         &[worker_id.into()],
-        |row| row.text(0),
+        |row| Ok((row.text(0)?, row.integer(1)?)),
     )?;
-    Ok(names.into_iter().filter(|name| targets.iter().all(|target| target.name != *name)).collect())
+    let is_wanted =
+        |name: &str, owner| owner == worker_id && targets.iter().any(|target| target.name == name);
+    Ok(rows.into_iter().filter(|(name, owner)| !is_wanted(name, *owner)).collect())
 }
 
 fn write(connection: &mut dyn Connection, worker_id: i64, target: &NewTarget, now_ms: i64) -> Result<()> {
     connection.execute(
         "INSERT INTO notification_targets (name, worker_id, updated_at) VALUES ($1, $2, $3)
-         ON CONFLICT (name) DO UPDATE SET worker_id = $2, updated_at = $3",
+         ON CONFLICT (name, worker_id) DO UPDATE SET updated_at = $3",
         &[(&target.name).into(), worker_id.into(), now_ms.into()],
     )?;
-    connection.execute("DELETE FROM notification_filters WHERE target = $1", &[(&target.name).into()])?;
+    connection.execute(
+        "DELETE FROM notification_filters WHERE target = $1 AND worker_id = $2",
+        &[(&target.name).into(), worker_id.into()],
+    )?;
     for [name, sort, value] in &target.filters() {
         connection.execute(
-            "INSERT INTO notification_filters (target, sort, value) VALUES ($1, $2, $3)",
-            &[name.into(), sort.into(), value.into()],
+            "INSERT INTO notification_filters (target, worker_id, sort, value) VALUES ($1, $2, $3, $4)",
+            &[name.into(), worker_id.into(), sort.into(), value.into()],
         )?;
     }
     Ok(())

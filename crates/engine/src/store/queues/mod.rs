@@ -2,15 +2,18 @@
 
 use crate::store::Queues;
 use crate::store::evidence::Evidence;
+use crate::store::stats::Count;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Row, all};
+use windlass_db::{Connection, all};
 use windlass_system::wake_ups::WakeUps;
 
+mod list;
+pub(in crate::store) mod paused;
 pub(in crate::store) mod rules;
 pub(in crate::store) mod waiting_keys;
 
-/// How many queues are listed.
-const LIST_MAX: i64 = 10_000;
+pub use list::{QUEUES_MAX, QueuePage};
+
 /// How many jobs lose their priority in one transaction.
 const CLEAR_PRIORITIES_MAX: i64 = 5_000;
 /// The longest interval of a rate: 31 days, in milliseconds.
@@ -57,7 +60,7 @@ pub struct QueueLimits {
     pub order: Setting<Order>,
 }
 
-/// A queue as it is now.
+/// A queue as it is now. Jobs are counted up to a bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
     /// Its name.
@@ -71,13 +74,13 @@ pub struct Queue {
     /// The order in which its jobs are claimed.
     pub order: Order,
     /// How many jobs are PENDING.
-    pub pending: i64,
+    pub pending: Count,
     /// How many jobs are RUNNING.
-    pub running: i64,
+    pub running: Count,
     /// How many jobs are SCHEDULED.
-    pub scheduled: i64,
-    /// How many jobs wait for a slot of their concurrency key.
-    pub waiting: i64,
+    pub scheduled: Count,
+    /// How many jobs are WAITING.
+    pub waiting: Count,
 }
 
 impl Queues<'_> {
@@ -146,38 +149,6 @@ impl Queues<'_> {
                 return Ok(());
             }
         }
-    }
-
-    /// Lists the queues that have rules or unfinished jobs, by name.
-    ///
-    /// # Errors
-    /// Returns the database's error.
-    pub fn list(&self) -> Result<Vec<Queue>> {
-        self.store.read(|connection| {
-            all(
-                connection,
-                "WITH counts (queue, pending, running, scheduled, waiting) AS (
-                     SELECT queue, count(*), 0, 0, 0 FROM jobs WHERE status = 'PENDING' AND kind > '' GROUP BY queue
-                     UNION ALL
-                     SELECT queue, 0, count(*), 0, 0 FROM jobs WHERE status = 'RUNNING' GROUP BY queue
-                     UNION ALL
-                     SELECT queue, 0, 0, count(*), 0 FROM jobs WHERE status = 'SCHEDULED' GROUP BY queue
-                     UNION ALL
-                     SELECT queue, 0, 0, 0, count(*) FROM jobs
-                     WHERE status = 'WAITING' AND waits_for IS NOT NULL GROUP BY queue
-                     UNION ALL
-                     SELECT name, 0, 0, 0, 0 FROM queues
-                 )
-                 SELECT counts.queue, max(paused_at), max(max_running), max(rate_jobs), max(rate_interval_ms),
-                        CAST(coalesce(max(fifo), 0) AS {integer}), CAST(sum(pending) AS {integer}),
-                        CAST(sum(running) AS {integer}), CAST(sum(scheduled) AS {integer}),
-                        CAST(sum(waiting) AS {integer})
-                 FROM counts LEFT JOIN queues ON queues.name = counts.queue
-                 GROUP BY counts.queue ORDER BY counts.queue LIMIT $1",
-                &[LIST_MAX.into()],
-                read_queue,
-            )
-        })
     }
 
     /// Counts the running jobs of a queue.
@@ -257,19 +228,4 @@ fn keep_or_set<T>(setting: Setting<T>) -> (i64, Option<T>) {
         Setting::Clear => (0, None),
         Setting::Set(value) => (0, Some(value)),
     }
-}
-
-fn read_queue(row: &dyn Row) -> Result<Queue> {
-    let rate = row.optional_integer(3)?.zip(row.optional_integer(4)?);
-    Ok(Queue {
-        name: row.lossy_text(0)?.unwrap_or_default(),
-        paused_at: row.optional_integer(1)?,
-        max_running: row.optional_integer(2)?,
-        rate: rate.map(|(jobs, interval_ms)| Rate { jobs, interval_ms }),
-        order: if row.integer(5)? != 0 { Order::Arrival } else { Order::Priority },
-        pending: row.integer(6)?,
-        running: row.integer(7)?,
-        scheduled: row.integer(8)?,
-        waiting: row.integer(9)?,
-    })
 }

@@ -30,17 +30,18 @@ pub(crate) const VERSION_COLUMNS: Fragment = Fragment {
 };
 
 impl Registrations<'_> {
-    /// Lists the versions of a name, the newest first, even if the name was removed.
+    /// Lists the versions of a name, the newest first, even if the name was removed: all, or those before a version.
     ///
     /// # Errors
     /// Returns the database's error, or [`Error::Internal`] if another program wrote an invalid definition.
-    pub fn versions(&self, name: &str, limit: i64) -> Result<Vec<RegisteredVersion>> {
+    pub fn versions(&self, name: &str, before: Option<i64>, limit: i64) -> Result<Vec<RegisteredVersion>> {
         self.store.read(|connection| {
             all(
                 connection,
                 "SELECT {version_columns} FROM registration_versions AS versions
-             JOIN workflows ON workflows.id = versions.workflow_id WHERE versions.name = $1 ORDER BY versions.version DESC LIMIT $2",
-                &[name.into(), limit.into()],
+             JOIN workflows ON workflows.id = versions.workflow_id WHERE versions.name = $1 AND versions.version < $2
+             ORDER BY versions.version DESC LIMIT $3",
+                &[name.into(), before.unwrap_or(i64::MAX).into(), limit.into()],
                 read_version,
             )
         })

@@ -11,7 +11,7 @@ use windlass_db::error::Result;
 use windlass_db::{Connection, Row, all};
 
 /// The jobs of one run that are all looked at, in the order of their names. In a run with more of them, indexes find one that
-/// failed, runs, or can run.
+/// failed, runs, waits, or can run.
 pub(super) const JOBS_OF_RUN_MAX: i64 = 1_000;
 
 /// A job that was found, by what it is compared with others.
@@ -67,8 +67,8 @@ pub enum KeyHolder {
 }
 
 impl Runs<'_> {
-    /// The job of each run that says most about it: the first that failed, else one that runs, else one that waits. Of a
-    /// run with more than a thousand jobs, those that wait are looked for among the first thousand.
+    /// The job of each run that says most about it: the first that failed, else one that runs, else one that waits. Jobs of a
+    /// run with more than a thousand are found among the first ten thousand of all runs that are in the same state.
     ///
     /// # Errors
     /// Returns the database's error.

@@ -26,6 +26,14 @@ const PENDING: &str = "SELECT id FROM (SELECT id, run_id FROM jobs
                                                                               WHERE id = $1)
                                        ORDER BY {rank}, id LIMIT $3) AS pending
                        WHERE run_id = $1 AND $2 >= 0 ORDER BY id LIMIT 1";
+/// Jobs that wait for a person, an event or the like, and those whose time has not come. Their indexes have the jobs of all runs.
+const WAITING: &str = "SELECT id FROM (SELECT id, run_id FROM jobs WHERE waits_for IS NOT NULL
+                                       ORDER BY waits_for, id LIMIT $3) AS waiting
+                       WHERE run_id = $1 AND $2 >= 0 ORDER BY id LIMIT 1";
+const SCHEDULED: &str =
+    "SELECT id FROM (SELECT id, run_id, execute_after FROM jobs WHERE status = 'SCHEDULED'
+                                         ORDER BY execute_after, id LIMIT $3) AS scheduled
+                         WHERE run_id = $1 AND $2 >= 0 ORDER BY execute_after, id LIMIT 1";
 
 /// Replaces what was found among the first jobs of large runs by what the indexes of all jobs find.
 pub(super) fn look_at_all_jobs(
@@ -44,22 +52,26 @@ pub(super) fn look_at_all_jobs(
         .iter()
         .flat_map(|(run_id, since)| {
             let values = vec![(*run_id).into(), (*since).into(), JOBS_SEEN_MAX.into()];
-            [(FAILED, values.clone()), (RUNNING, values.clone()), (PENDING, values)]
+            [FAILED, RUNNING, WAITING, PENDING, SCHEDULED].map(|sql| (sql, values.clone()))
         })
         .collect();
     let rows = rows_of_each(connection, &queries, |row| row.integer(0))?;
-    for ((run_id, _since), by_state) in large.iter().zip(rows.chunks_exact(3)) {
+    for ((run_id, _since), by_state) in large.iter().zip(rows.chunks_exact(5)) {
         let first = |state: usize| by_state[state].first().copied();
         let seen = found.get(run_id).copied();
-        if let Some(chosen) = choose(seen, [first(0), first(1), first(2)]) {
+        if let Some(chosen) = choose(seen, [first(0), first(1), first(2), first(3), first(4)]) {
             found.insert(*run_id, chosen);
         }
     }
     Ok(())
 }
 
-/// The job to look at: the one that failed, else one that runs, else what was seen among the first jobs, else one that can run.
-fn choose(seen: Option<Found>, [failed, running, pending]: [Option<i64>; 3]) -> Option<Found> {
+/// The job to look at: the one that failed, else one that runs, else what was seen among the first jobs, else one that waits, can
+/// run, or will.
+fn choose(
+    seen: Option<Found>,
+    [failed, running, waiting, pending, scheduled]: [Option<i64>; 5],
+) -> Option<Found> {
     let of = |id: Option<i64>, status| id.map(|id| Found { id, status, allow_failure: false });
     let has_failed = |found: &Found| found.status == JobStatus::Failed && !found.allow_failure;
     let is_over = |found: &Found| found.status.is_terminal();
@@ -67,6 +79,8 @@ fn choose(seen: Option<Found>, [failed, running, pending]: [Option<i64>; 3]) -> 
         .or(seen.filter(has_failed))
         .or(of(running, JobStatus::Running))
         .or(seen.filter(|found| !is_over(found)))
+        .or(of(waiting, JobStatus::Waiting))
         .or(of(pending, JobStatus::Pending))
+        .or(of(scheduled, JobStatus::Scheduled))
         .or(seen)
 }

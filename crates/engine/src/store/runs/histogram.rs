@@ -1,22 +1,34 @@
 //! How many runs ended well and badly in each part of a range of time.
 
-use crate::store::Runs;
+use std::collections::BTreeMap;
+
 use crate::store::accepted::{ListedTable, first_ids_at};
-use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::stats::Count;
+use crate::store::{Runs, json_list};
+use windlass_db::all;
 use windlass_db::error::{Error, Result};
 
 /// The most parts of a histogram.
 pub const PARTS_MAX: usize = 100;
 /// So many runs of a part and a state are counted at most.
 const COUNTED_MAX: i64 = 2_000;
-const COUNT_PART: &str = "SELECT
-    (SELECT count(*) FROM (SELECT id FROM runs
-                           WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = 'SUCCESSFUL'
-                             AND id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3) AS successful),
-    (SELECT count(*) FROM (SELECT id FROM runs
-                           WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = 'FAILED'
-                             AND id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3) AS failed)";
+/// One row for each part that has ids: its first id, and the runs that ended well and badly. $1 are the first ids of all parts and
+/// the end of the last one.
+const COUNT_PARTS: &str = "WITH parts (first_id, below_id) AS MATERIALIZED (
+         SELECT DISTINCT CAST(first.value AS {integer}),
+                (SELECT min(CAST(later.value AS {integer})) FROM {texts $1} AS later
+                 WHERE CAST(later.value AS {integer}) > CAST(first.value AS {integer}))
+         FROM {texts $1} AS first)
+     SELECT first_id,
+            (SELECT count(*) FROM (SELECT id FROM runs
+                                   WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = 'SUCCESSFUL'
+                                     AND id >= parts.first_id AND id < parts.below_id
+                                   ORDER BY id DESC LIMIT $2) AS successful),
+            (SELECT count(*) FROM (SELECT id FROM runs
+                                   WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND status = 'FAILED'
+                                     AND id >= parts.first_id AND id < parts.below_id
+                                   ORDER BY id DESC LIMIT $2) AS failed)
+     FROM parts WHERE below_id IS NOT NULL";
 
 /// The runs that were accepted in one part of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,22 +57,27 @@ impl Runs<'_> {
             .collect();
         self.store.read(|connection| {
             let ids = first_ids_at(connection, ListedTable::Runs, &limits)?;
-            let parts: Vec<PlainQuery<'_>> = ids
+            let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let asked = json_list("count runs by time", &texts)?;
+            let counted =
+                all(connection, COUNT_PARTS, &[(&asked).into(), (COUNTED_MAX + 1).into()], |row| {
+                    Ok((row.integer(0)?, [row.integer(1)?, row.integer(2)?]))
+                })?;
+            let counted: BTreeMap<i64, [i64; 2]> = counted.into_iter().collect();
+            // A part without ids begins where the next one does.
+            let of_part = |part: &[i64]| match part[0] == part[1] {
+                true => [0, 0],
+                false => counted.get(&part[0]).copied().unwrap_or_default(),
+            };
+            Ok(ids
                 .windows(2)
-                .map(|ids| (COUNT_PART, vec![ids[0].into(), ids[1].into(), (COUNTED_MAX + 1).into()]))
-                .collect();
-            let counted = rows_of_each(connection, &parts, |row| {
-                let count = |counted| Count::up_to(COUNTED_MAX, counted);
-                Ok((count(row.integer(0)?), count(row.integer(1)?)))
-            })?;
-            Ok(counted
-                .into_iter()
-                .flatten()
+                .map(of_part)
                 .zip(&limits)
-                .map(|((successful, failed), from_ms)| HistogramPart {
+                .map(|([successful, failed], from_ms)| HistogramPart {
                     from_ms: *from_ms,
-                    successful,
-                    failed,
+                    successful: Count::up_to(COUNTED_MAX, successful),
+                    failed: Count::up_to(COUNTED_MAX, failed),
                 })
                 .collect())
         })

@@ -97,6 +97,8 @@ pub struct RunFilter {
     pub started_by: Option<StartedBy>,
     /// Started by this schedule.
     pub schedule_id: Option<i64>,
+    /// Started by a trigger with this name.
+    pub trigger: Option<String>,
     /// Runs that jobs have started, in place of all others.
     pub children: bool,
     /// Which part of the list.
@@ -138,8 +140,19 @@ enum AccessPath<'f> {
     RunKey(&'f str, Option<&'f str>),
     /// Runs with a tag, of this workflow and in this state, which are compared row by row.
     Tag(&'f str, Option<&'f str>, Option<RunStatus>),
+    /// Runs that a trigger has started. They are compared row by row.
+    Triggered(TriggeredPath<'f>),
     /// Runs that jobs have started, of this workflow and in this state. They are compared row by row.
     Children(Option<&'f str>, Option<RunStatus>),
+}
+
+/// With what runs of a trigger are compared.
+struct TriggeredPath<'f> {
+    trigger: &'f str,
+    workflow: Option<&'f str>,
+    status: Option<RunStatus>,
+    tag: Option<&'f str>,
+    run_key: Option<&'f str>,
 }
 
 /// The columns of `runs` that a [`RunSummary`] is read from.
@@ -150,6 +163,9 @@ pub(crate) const RUN_SUMMARY: Fragment = Fragment {
 };
 
 /// The conditions of a [`RunFilter`] that are compared run by run, with parameters 4 to 11.
+///
+/// Few runs have the params, and reading the list of wanted texts for each run takes longer than the rest. So the two texts of
+/// the first param are compared first: they are read once. The second is one of a number, which ends with a comma or a brace.
 pub(crate) const RUN_COMPARISONS: Fragment = Fragment {
     name: "run_comparisons",
     sql: "(CAST($4 AS {integer}) IS NULL OR created_at >= $4)
@@ -159,7 +175,11 @@ pub(crate) const RUN_COMPARISONS: Fragment = Fragment {
           AND (CAST($8 AS TEXT) IS NULL OR coalesce(source, 'submission') = $8)
           AND (CAST($9 AS {integer}) IS NULL OR schedule_id = $9)
           AND (CAST($10 AS TEXT) IS NULL
-               OR (SELECT count(*) FROM {texts $10} AS wanted WHERE replace(params, wanted.value, '') <> params) = $11)",
+               OR (replace(params, (SELECT value FROM {texts $10} AS first LIMIT 1), '') <> params
+                   OR replace(params, (SELECT substr(value, 1, length(value) - 1) FROM {texts $10} AS second
+                                       LIMIT 1 OFFSET 1), '') <> params)
+                  AND (SELECT count(*) FROM {texts $10} AS wanted WHERE replace(params, wanted.value, '') <> params)
+                      = $11)",
 };
 
 impl<'f> AccessPath<'f> {
@@ -178,9 +198,10 @@ impl<'f> AccessPath<'f> {
     /// Whether some rows that the path reads may not match, so that the search needs a bound.
     fn compares_rows(&self) -> bool {
         match self {
-            AccessPath::Unfinished(_) | AccessPath::WorkflowAndUnfinished(..) | AccessPath::Children(..) => {
-                true
-            }
+            AccessPath::Unfinished(_)
+            | AccessPath::WorkflowAndUnfinished(..)
+            | AccessPath::Triggered(_)
+            | AccessPath::Children(..) => true,
             AccessPath::Tag(_, workflow, status) => workflow.is_some() || status.is_some(),
             AccessPath::Id
             | AccessPath::Status(_)
@@ -224,6 +245,21 @@ impl<'f> AccessPath<'f> {
                        ORDER BY run_id DESC LIMIT $3) AS found
                  JOIN runs ON {by runs.id = found.found_id} ORDER BY id DESC LIMIT $3"
             }
+            AccessPath::Triggered(_) => {
+                "SELECT {run_summary}
+                 FROM (SELECT run_id AS found_id FROM triggered_runs
+                       WHERE trigger_name = $12 AND run_id >= $1 AND run_id < $2
+                         AND EXISTS (SELECT 1 FROM runs WHERE id = run_id AND {run_comparisons}
+                                       AND (CAST($13 AS TEXT) IS NULL OR workflow = $13)
+                                       AND (CAST($14 AS TEXT) IS NULL OR status = $14)
+                                       AND (CAST($15 AS TEXT) IS NULL OR run_key = $15)
+                                     LIMIT 1 OFFSET 0)
+                         AND (CAST($16 AS TEXT) IS NULL
+                              OR EXISTS (SELECT 1 FROM run_tags
+                                         WHERE tag = $16 AND run_tags.run_id = triggered_runs.run_id))
+                       ORDER BY run_id DESC LIMIT $3) AS found
+                 JOIN runs ON {by runs.id = found.found_id} ORDER BY id DESC LIMIT $3"
+            }
             AccessPath::Children(..) => "SELECT {run_summary} FROM runs
                  WHERE parent_job_id IS NOT NULL AND id >= $1 AND id < $2 AND {run_comparisons}
                    AND (CAST($12 AS TEXT) IS NULL OR workflow = $12) AND (CAST($13 AS TEXT) IS NULL OR status = $13)
@@ -240,6 +276,10 @@ impl<'f> AccessPath<'f> {
             }
             AccessPath::Tag(..) => {
                 "SELECT run_id FROM run_tags WHERE tag = $4 AND run_id >= $1 AND run_id < $2
+                 ORDER BY run_id DESC LIMIT 1 OFFSET $3"
+            }
+            AccessPath::Triggered(_) => {
+                "SELECT run_id FROM triggered_runs WHERE run_id >= $1 AND run_id < $2
                  ORDER BY run_id DESC LIMIT 1 OFFSET $3"
             }
             AccessPath::Children(..) => {
@@ -266,7 +306,7 @@ impl<'f> AccessPath<'f> {
     /// The values for [`AccessPath::last_id_sql`].
     fn values_of_range(&self) -> Vec<Value<'_>> {
         match self {
-            AccessPath::Children(..) => vec![],
+            AccessPath::Triggered(_) | AccessPath::Children(..) => vec![],
             AccessPath::Tag(tag, ..) => vec![(*tag).into()],
             AccessPath::Id
             | AccessPath::Status(_)
@@ -289,6 +329,13 @@ impl<'f> AccessPath<'f> {
             AccessPath::Tag(tag, workflow, status) => {
                 vec![(*tag).into(), (*workflow).into(), status.map(RunStatus::as_str).into()]
             }
+            AccessPath::Triggered(path) => vec![
+                path.trigger.into(),
+                path.workflow.into(),
+                path.status.map(RunStatus::as_str).into(),
+                path.run_key.into(),
+                path.tag.into(),
+            ],
             AccessPath::Children(workflow, status) => {
                 vec![(*workflow).into(), status.map(RunStatus::as_str).into()]
             }
@@ -332,7 +379,8 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
         filter.cursor.ids().intersect(ids_accepted_in(connection, ListedTable::Runs, filter.created)?);
     let searched: Vec<&AccessPath<'_>> =
         paths.iter().filter(|path| filter.compares_rows() || path.compares_rows()).collect();
-    let floor = if filter.run_key.is_none() { lowest_id_searched(connection, &searched, ids)? } else { None };
+    let is_search = filter.run_key.is_none() || filter.trigger.is_some();
+    let floor = if is_search { lowest_id_searched(connection, &searched, ids)? } else { None };
     ids.from = floor.unwrap_or(ids.from);
     let started_by = filter.started_by.map(|started_by| match started_by {
         StartedBy::Submission => "submission",
@@ -363,6 +411,16 @@ fn access_paths<'f>(filter: &'f RunFilter, workflow: Option<&'f str>) -> Vec<Acc
     let mut statuses = filter.statuses.clone();
     statuses.sort_unstable();
     statuses.dedup();
+    if let Some(trigger) = &filter.trigger {
+        let of_status = |status| {
+            let (tag, run_key) = (filter.tag.as_deref(), filter.run_key.as_deref());
+            AccessPath::Triggered(TriggeredPath { trigger, workflow, status, tag, run_key })
+        };
+        return match statuses.is_empty() {
+            true => vec![of_status(None)],
+            false => statuses.into_iter().map(|status| of_status(Some(status))).collect(),
+        };
+    }
     if let (Some(tag), None) = (&filter.tag, &filter.run_key) {
         let of_status = |status| AccessPath::Tag(tag, workflow, status);
         return match statuses.is_empty() {

@@ -6,6 +6,7 @@ use crate::status::{JobStatus, RunSource, RunStatus, StopReason, WaitsFor};
 use crate::store::registrations::versions::definition;
 use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::{Job, Runs};
+use crate::trace::{RowKey, RunTrace, TraceParent};
 use crate::values::RunEnd;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fragment, Row, all, first, one};
@@ -26,6 +27,7 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
 };
 
 pub(in crate::store) mod calls;
+mod cancelled_by;
 pub(in crate::store) mod children;
 mod counts;
 pub(in crate::store) mod definitions;
@@ -41,6 +43,8 @@ pub(in crate::store) mod retry;
 mod retry_items;
 pub(in crate::store) mod retry_with;
 pub(in crate::store) mod submit;
+pub(in crate::store) mod traced;
+pub(in crate::store) mod triggered;
 mod usual;
 pub(in crate::store) mod workspaces;
 
@@ -166,6 +170,8 @@ pub struct RunContext {
     pub created_at: i64,
     /// Its workspace.
     pub workspace: RunFolder,
+    /// Its trace, which is that of the run at the top of its calls.
+    pub trace: RunTrace,
     /// The newest definition that has secrets, of all workflows. See [`crate::store::SecretVariables`].
     pub newest_with_secrets: Option<i64>,
 }
@@ -392,10 +398,12 @@ impl Runs<'_> {
 pub(in crate::store) fn read_context(connection: &mut dyn Connection, run_id: i64) -> Result<RunContext> {
     one(
         connection,
-        "SELECT id, workflow, params, env, dir, run_key, created_at,
+        "SELECT runs.id, runs.workflow, runs.params, runs.env, runs.dir, runs.run_key, runs.created_at,
                 (SELECT max(workflows.id) FROM workflows WHERE secret_variables IS NOT NULL),
-                (SELECT 1 FROM workspaces WHERE workspaces.run_id = runs.id), definition
-         FROM runs WHERE id = $1",
+                (SELECT 1 FROM workspaces WHERE workspaces.run_id = runs.id), runs.definition,
+                root.created_at, root.token, root.traceparent
+         FROM runs JOIN runs AS root ON {by root.id = coalesce(runs.root_run_id, runs.id)}
+         WHERE runs.id = $1",
         &[run_id.into()],
         |row| {
             Ok(RunContext {
@@ -407,6 +415,7 @@ pub(in crate::store) fn read_context(connection: &mut dyn Connection, run_id: i6
                 dir: row.optional_text(4)?,
                 run_key: row.optional_text(5)?,
                 created_at: row.integer(6)?,
+                trace: read_trace(row, 10)?,
                 newest_with_secrets: row.optional_integer(7)?,
                 workspace: match row.optional_integer(8)? {
                     None => RunFolder::None,
@@ -415,6 +424,13 @@ pub(in crate::store) fn read_context(connection: &mut dyn Connection, run_id: i6
             })
         },
     )
+}
+
+/// Reads the trace of a run at the top from consecutive columns: created_at, token, traceparent.
+fn read_trace(row: &dyn Row, from: usize) -> Result<RunTrace> {
+    let key = RowKey { created_at: row.integer(from)?, token: row.integer(from + 1)? };
+    let caller = row.lossy_text(from + 2)?;
+    Ok(RunTrace::of_top(key, caller.as_deref().and_then(TraceParent::parse)))
 }
 
 /// Reads what the jobs of a run came to; `None` before its jobs have ended.

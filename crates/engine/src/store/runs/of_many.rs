@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::status::JobStatus;
+use crate::status::{JobStatus, RunStatus};
 use crate::store::runs::JobCounts;
 use crate::store::{Runs, json_ids};
 use windlass_db::error::Result;
@@ -25,6 +25,22 @@ impl Runs<'_> {
             )
         })?;
         Ok(counts)
+    }
+
+    /// The states of some runs, by id. A run that does not exist is left out.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn statuses_of(&self, run_ids: &[i64]) -> Result<BTreeMap<i64, RunStatus>> {
+        let found = self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT id, status FROM runs WHERE id {in $1}",
+                &[(&json_ids(run_ids)).into()],
+                |row| Ok((row.integer(0)?, row.parsed(1, RunStatus::parse)?)),
+            )
+        })?;
+        Ok(found.into_iter().collect())
     }
 
     /// Those of some runs that are unfinished and that no living worker executes.

@@ -20,6 +20,8 @@ pub(in crate::store) struct PreparedRun {
     pub(in crate::store) token: i64,
     /// The caller that submits it.
     pub(super) started_by: Option<String>,
+    /// The caller's place in a trace.
+    pub(super) traceparent: Option<String>,
     pub(super) definition: StoredDefinition,
     pub(super) jobs: Vec<PreparedJob>,
     /// Concurrency keys of jobs that have no parents.
@@ -93,6 +95,7 @@ impl PreparedRun {
         Ok(PreparedRun {
             token: random.token(),
             started_by: None,
+            traceparent: None,
             definition: StoredDefinition::of(workflow),
             jobs,
             keys_to_admit,
@@ -102,7 +105,8 @@ impl PreparedRun {
 
     /// The same run, submitted by the caller of a change.
     pub(in crate::store) fn started_by(self, change: Option<&Change>) -> PreparedRun {
-        PreparedRun { started_by: change.map(Change::caller_name), ..self }
+        let traceparent = change.and_then(|change| change.traceparent).map(|caller| caller.to_string());
+        PreparedRun { started_by: change.map(Change::caller_name), traceparent, ..self }
     }
 }
 

@@ -134,6 +134,7 @@ pub(super) fn continue_run(
     let Reset { jobs, reopened } = find_reset(connection, roots)?;
     workspaces::reopen(connection, run_id, &jobs)?;
     delete_items(connection, run_id, &jobs)?;
+    keep_attempts(connection, run_id, &jobs, now_ms)?;
     let reset = reset(connection, &jobs, now_ms)?;
     reopen_groups(connection, &reopened, now_ms)?;
     let handlers = reset_handlers(connection, run_id, now_ms)?;
@@ -254,6 +255,27 @@ pub(super) fn roots_of(connection: &mut dyn Connection, job_ids: &[i64]) -> Resu
     )
 }
 
+/// Records the last attempts of the jobs that are reset: the row of a job is about its next attempt then. Attempts that did not
+/// succeed are recorded already, and get the instant of the retry.
+fn keep_attempts(connection: &mut dyn Connection, run_id: i64, job_ids: &[i64], now_ms: i64) -> Result<()> {
+    connection.execute(
+        "INSERT INTO job_attempts (job_id, attempt, worker_id, outcome, error, ready_at, started_at, finished_at,
+                                   retried_at)
+         SELECT jobs.id, jobs.attempt, jobs.worker_id, 'successful', NULL, jobs.ready_at, jobs.started_at,
+                coalesce(jobs.finished_at, $3), $3
+         FROM (SELECT id FROM jobs WHERE id {in $1}
+               UNION SELECT id FROM jobs WHERE run_id = $2 AND phase > 0) AS found
+         JOIN jobs ON {by jobs.id = found.id}
+         WHERE jobs.attempt > 0
+           AND (jobs.status = 'SUCCESSFUL'
+                OR EXISTS (SELECT 1 FROM job_attempts AS kept
+                           WHERE kept.job_id = jobs.id AND kept.attempt = jobs.attempt))
+         ON CONFLICT (job_id, attempt) DO UPDATE SET retried_at = excluded.retried_at",
+        &[(&json_ids(job_ids)).into(), run_id.into(), now_ms.into()],
+    )?;
+    Ok(())
+}
+
 /// Resets jobs. Returns how many.
 fn reset(connection: &mut dyn Connection, job_ids: &[i64], now_ms: i64) -> Result<i64> {
     artifacts::delete(connection, job_ids)?;
@@ -313,8 +335,8 @@ pub(in crate::store) fn skip_jobs_with_broken_parents(
 pub(crate) const AS_BEFORE_ITS_FIRST_ATTEMPT: Fragment = Fragment {
     name: "as_before_its_first_attempt",
     sql: "failures = 0, interruptions = 0, cancel_requested_at = NULL, cancel_at_once = 0,
-          last_error = NULL, output = NULL, waits_for = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
-          upstream_failed = 0, exit_code = NULL, decided_at = NULL, event_name = NULL, event_key = NULL,
+          last_error = NULL, output = NULL, waits_for = NULL, worker_id = NULL, ready_at = NULL, started_at = NULL,
+          finished_at = NULL, upstream_failed = 0, exit_code = NULL, decided_at = NULL, event_name = NULL, event_key = NULL,
           wait_ends_at = NULL, deadline_at = NULL,
           definition = coalesce((SELECT runs.definition FROM runs WHERE runs.id = jobs.run_id), 1),
           retry = CASE WHEN retry LIKE '%\"rounds\":%' THEN {with_integer retry rounds 0} ELSE retry END",

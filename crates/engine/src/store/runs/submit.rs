@@ -10,6 +10,7 @@ use crate::store::Runs;
 use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::finish::slots::admit;
 use crate::store::runs::calls::{has_unresolved_calls, resolve_calls};
+use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use serde_json::Value as Json;
 use windlass_db::error::{Error, Result};
@@ -49,7 +50,7 @@ pub struct Occasion {
 }
 
 /// What a submission did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submitted {
     /// The run.
     pub run_id: i64,
@@ -282,9 +283,10 @@ fn insert_run(
         "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
                            timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source, token,
                            has_handlers, parent_job_id, parent_attempt, root_run_id, call_open,
-                           concurrency_key, concurrency_limit, on_full, waits_for, started_by, first_event_id)
+                           concurrency_key, concurrency_limit, on_full, waits_for, started_by, traceparent,
+                           first_event_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $14, $8, $9, $9, $10, $11, $12, $13, $15, $16, $17, $18, $19,
-                 $20, $21, $22, $23, $24,
+                 $20, $21, $22, $23, $24, $25,
                  coalesce((SELECT root.first_event_id FROM runs AS root WHERE root.id = $18),
                           (SELECT last FROM event_counter WHERE id = 1), 0))
          ON CONFLICT DO NOTHING",
@@ -313,6 +315,7 @@ fn insert_run(
             concurrency.map(|concurrency| concurrency.on_full).into(),
             concurrency.map(|_waits| "slot").into(),
             (&prepared.started_by).into(),
+            (&prepared.traceparent).into(),
         ],
     )?;
     Ok(ids.first().copied())

@@ -22,6 +22,14 @@ impl Schedules<'_> {
     /// [`Error::NotFound`] if the schedule or its registered workflow does not exist; [`Error::Invalid`] if its
     /// parameters do not fit the workflow; and the database's.
     pub fn fire(&self, schedule_id: i64) -> Result<Submitted> {
+        self.fire_with_key(schedule_id, None)
+    }
+
+    /// The same with a key for the run: a second call with the key starts nothing.
+    ///
+    /// # Errors
+    /// As of [`Schedules::fire`].
+    pub fn fire_with_key(&self, schedule_id: i64, run_key: Option<String>) -> Result<Submitted> {
         let now_ms = self.store.clock.now_ms();
         let (schedule, registered) = self.store.read(|connection| {
             let schedule = find(connection, schedule_id)?
@@ -40,7 +48,7 @@ impl Schedules<'_> {
         let occasion =
             Occasion { schedule_id: Some(schedule_id), scheduled_for: None, source: RunSource::Manual };
         let dir = registration.dir;
-        let run = NewRun { workflow, params, dir, run_key: None, occasion: Some(occasion) };
+        let run = NewRun { workflow, params, dir, run_key, occasion: Some(occasion) };
         let prepared = PreparedRun::of(&run, &self.store.random)?.started_by(self.store.change.as_deref());
         let evidence = run_evidence(&prepared);
         self.store

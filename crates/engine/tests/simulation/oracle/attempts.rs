@@ -137,7 +137,7 @@ fn end_attempt(job: &mut Job, outcome: &Outcome, now_ms: i64) {
         }
     };
     if let (Some(record), Some(worker_id)) = (record, job.owner) {
-        job.failed_attempts.insert(job.attempt, (worker_id, record));
+        job.kept_attempts.insert(job.attempt, (worker_id, record));
     }
     if !outcome.has_begun() {
         job.attempt -= 1;

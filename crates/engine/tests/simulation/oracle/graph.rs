@@ -135,7 +135,7 @@ fn new_job(id: i64, run_id: Option<i64>, rules: JobRules, parents: Vec<i64>, due
         is_undecided: false,
         upstream_failed: false,
         output: None,
-        failed_attempts: BTreeMap::new(),
+        kept_attempts: BTreeMap::new(),
         retries: 0,
         rules,
     }

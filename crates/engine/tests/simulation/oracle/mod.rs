@@ -65,8 +65,8 @@ pub struct Job {
     /// Whether it was skipped because a job before it failed or was cancelled.
     pub upstream_failed: bool,
     pub output: Option<String>,
-    /// Attempts that did not succeed: number, worker, outcome.
-    pub failed_attempts: BTreeMap<i64, (i64, &'static str)>,
+    /// The recorded attempts: number, worker, outcome.
+    pub kept_attempts: BTreeMap<i64, (i64, &'static str)>,
     /// How often a person retried it.
     pub retries: u64,
 }

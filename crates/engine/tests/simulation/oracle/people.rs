@@ -97,6 +97,9 @@ impl Oracle {
         let before = self.clone();
         for id in &chosen {
             let job = self.jobs.get_mut(id).expect("it was found");
+            if let (JobStatus::Successful, Some(owner)) = (job.status, job.owner) {
+                job.kept_attempts.insert(job.attempt, (owner, "successful"));
+            }
             job.status = JobStatus::Blocked;
             (job.failures, job.interruptions) = (0, 0);
             (job.is_stopping, job.is_over, job.upstream_failed) = (false, false, false);

@@ -4,7 +4,7 @@ pub mod read;
 
 use askama::Template;
 use windlass_engine::RunStatus;
-use windlass_engine::store::Run;
+use windlass_engine::store::{FAILURES_MAX, Run};
 
 use super::frame::{Frame, Reader, Section};
 use super::look::Look;
@@ -13,10 +13,13 @@ use super::runs::params_in_a_line;
 use super::times::{Stamp, grouped};
 use super::url;
 
-/// So many runs are changed by one form at most.
-pub const RUNS_OF_BATCH: i64 = 500;
+/// So many runs are changed by one form, also on a slow disk in the time that a request has. A form that goes on changes the
+/// next ones.
+pub const RUNS_OF_STEP: usize = 100;
+/// So many runs are changed by a batch at most.
+pub const RUNS_OF_BATCH: usize = 10_000;
 /// So many runs of a batch are shown.
-const RUNS_SHOWN: usize = 25;
+pub const RUNS_SHOWN: usize = 25;
 
 /// What happens to the runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +38,12 @@ impl Action {
             Action::Retry => matches!(status, RunStatus::Failed | RunStatus::Cancelled),
             Action::Cancel => !status.is_terminal(),
         }
+    }
+
+    /// The states of runs to which it can be done.
+    #[must_use]
+    pub fn statuses(self) -> Vec<RunStatus> {
+        RunStatus::ALL.into_iter().filter(|status| self.fits(*status)).collect()
     }
 
     fn name(self) -> &'static str {
@@ -65,6 +74,19 @@ pub enum Which {
     Matching(Filter),
 }
 
+/// How far a batch is that takes several steps. It goes from the newest run to the oldest, so that no run is changed twice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// When it was confirmed, in milliseconds: a time up to now ends there.
+    pub at_ms: Option<i64>,
+    /// Only runs with lower ids are left.
+    pub below: Option<i64>,
+    /// How many runs were changed.
+    pub done: usize,
+    /// How many runs stayed as they were.
+    pub refused: usize,
+}
+
 /// An action for several runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
@@ -72,9 +94,14 @@ pub struct Batch {
     pub action: Action,
     /// To which runs.
     pub which: Which,
-    /// The names and values of the form, to send them again.
+    /// What the steps before have done.
+    pub progress: Progress,
+    /// The names and values that say which runs, to send them again.
     pairs: Vec<(String, String)>,
 }
+
+/// The names and values of a form that say how far a batch is.
+const PROGRESS: [&str; 4] = ["at", "below", "done", "refused"];
 
 impl Batch {
     /// Reads the fields of the form or the query of the address.
@@ -91,6 +118,20 @@ impl Batch {
             Some("cancel") => Action::Cancel,
             Some(_) | None => return Err("The action is missing: it is retry or cancel.".to_owned()),
         };
+        let number = |name: &str| match value(name) {
+            None => Ok(None),
+            Some(text) => {
+                text.parse::<i64>().map(Some).map_err(|_| format!("`{text}` is no value of `{name}`."))
+            }
+        };
+        let count =
+            |name: &str| number(name).map(|found| found.and_then(|found| usize::try_from(found).ok()));
+        let progress = Progress {
+            at_ms: number("at")?,
+            below: number("below")?,
+            done: count("done")?.unwrap_or(0),
+            refused: count("refused")?.unwrap_or(0),
+        };
         let which = match (value("failed_since"), value("all")) {
             (Some(since), _) => Which::Failed {
                 since_ms: since.parse().map_err(|_| format!("`{since}` is no instant in milliseconds."))?,
@@ -100,7 +141,8 @@ impl Batch {
             },
             (None, Some(_)) => {
                 let own = ["action", "all", "run", "before"];
-                let filter = pairs.iter().filter(|(name, _)| !own.contains(&name.as_str()));
+                let is_own = |name: &str| own.contains(&name) || PROGRESS.contains(&name);
+                let filter = pairs.iter().filter(|(name, _)| !is_own(name));
                 let query = url::query(filter.map(|(name, value)| (name.as_str(), value.as_str())));
                 Which::Matching(Filter::parse(query.trim_start_matches('?'))?)
             }
@@ -114,19 +156,45 @@ impl Batch {
         };
         match &which {
             Which::Ids(ids) if ids.is_empty() => Err("No run is selected.".to_owned()),
-            Which::Ids(_) | Which::Failed { .. } | Which::Matching(_) => Ok(Batch { action, which, pairs }),
+            Which::Ids(ids) if ids.len() > RUNS_OF_STEP => Err(format!(
+                "{} runs are selected, and {RUNS_OF_STEP} may be. Choose all that match a filter instead.",
+                ids.len()
+            )),
+            Which::Ids(_) | Which::Failed { .. } | Which::Matching(_) => {
+                let pairs = pairs
+                    .iter()
+                    .filter(|(name, _)| name != "run" && !PROGRESS.contains(&name.as_str()))
+                    .cloned()
+                    .collect();
+                Ok(Batch { action, which, progress, pairs })
+            }
         }
+    }
+
+    /// The names and values of a form that does it to the runs that are left.
+    fn fields(&self, progress: Progress) -> Vec<(String, String)> {
+        let numbers = [
+            ("at", progress.at_ms),
+            ("below", progress.below),
+            ("done", i64::try_from(progress.done).ok()),
+            ("refused", i64::try_from(progress.refused).ok()),
+        ];
+        let numbers =
+            numbers.into_iter().filter_map(|(name, number)| Some((name.to_owned(), number?.to_string())));
+        self.pairs.iter().cloned().chain(numbers).collect()
     }
 }
 
-/// The runs of a batch.
+/// The runs of a batch, before it is confirmed.
 #[derive(Debug)]
 pub struct BatchRuns {
-    /// Those to which it can be done.
-    pub runs: Vec<Run>,
+    /// Those to which it can be done, up to [`RUNS_OF_BATCH`], the newest first.
+    pub ids: Vec<i64>,
+    /// The first of them.
+    pub shown: Vec<Run>,
     /// How many others were named.
     pub left_out: usize,
-    /// Whether there are more than [`RUNS_OF_BATCH`].
+    /// Whether more runs match.
     pub has_more: bool,
 }
 
@@ -148,7 +216,8 @@ struct BatchPage {
     rows: Vec<Row>,
     hidden_rows: String,
     left_out: usize,
-    has_more: bool,
+    limit: Option<String>,
+    steps: Option<String>,
     fields: Vec<(String, String)>,
     back: String,
 }
@@ -160,25 +229,49 @@ struct BatchPage {
 pub fn preview(batch: &Batch, found: &BatchRuns, reader: &Reader) -> askama::Result<String> {
     let is_retry = batch.action == Action::Retry;
     let title = if is_retry { "Retry runs" } else { "Cancel runs" };
-    // What is confirmed is what was shown: the ids, and not the conditions.
-    let mut fields = vec![("action".to_owned(), batch.action.name().to_owned())];
-    fields.extend(found.runs.iter().map(|run| ("run".to_owned(), run.id.to_string())));
-    let rows = found.runs.iter().take(RUNS_SHOWN).map(|run| Row {
+    let count = found.ids.len();
+    // What is confirmed is what was shown: the ids. If they are too many for a form, it is the conditions, for the runs that
+    // are there now.
+    let fields = match count <= RUNS_OF_STEP {
+        true => {
+            let action = [("action".to_owned(), batch.action.name().to_owned())];
+            let ids = found.ids.iter().map(|id| ("run".to_owned(), id.to_string()));
+            action.into_iter().chain(ids).collect()
+        }
+        false => batch.fields(Progress {
+            at_ms: Some(reader.times.now_ms),
+            below: found.ids.first().map(|newest| newest + 1),
+            ..Progress::default()
+        }),
+    };
+    let rows = found.shown.iter().map(|run| Row {
         id: run.id,
         workflow: run.workflow.clone(),
         params: params_in_a_line(&run.params),
         look: Look::of_run(run.status),
         created: reader.times.stamp(run.created_at),
     });
-    let hidden = found.runs.len().saturating_sub(RUNS_SHOWN);
+    let hidden = count.saturating_sub(found.shown.len());
     BatchPage {
         is_retry,
-        count: grouped(found.runs.len() as i64),
-        noun: if found.runs.len() == 1 { "run" } else { "runs" },
+        count: grouped(count as i64),
+        noun: if count == 1 { "run" } else { "runs" },
         rows: rows.collect(),
         hidden_rows: if hidden == 0 { String::new() } else { format!("and {} more", grouped(hidden as i64)) },
         left_out: found.left_out,
-        has_more: found.has_more,
+        limit: found.has_more.then(|| match &batch.which {
+            Which::Failed { .. } => format!(
+                "Only the newest {} failed jobs were looked at. Do the same again for older ones.",
+                grouped(FAILURES_MAX)
+            ),
+            Which::Ids(_) | Which::Matching(_) => format!(
+                "More than {0} runs match. These are the newest {0}; do the same again for the others.",
+                grouped(count as i64)
+            ),
+        }),
+        steps: (count > RUNS_OF_STEP).then(|| {
+            format!("They are changed in steps of {RUNS_OF_STEP} runs, from the newest to the oldest.")
+        }),
         fields,
         back: match &batch.which {
             Which::Matching(filter) => format!("{}/runs{}", reader.base, filter.query()),
@@ -189,13 +282,15 @@ pub fn preview(batch: &Batch, found: &BatchRuns, reader: &Reader) -> askama::Res
     .render()
 }
 
-/// What a batch has done.
+/// What a step of a batch has done.
 #[derive(Debug, Default)]
 pub struct BatchResult {
-    /// How many runs were changed.
-    pub done: usize,
+    /// The runs that were changed.
+    pub changed: Vec<i64>,
     /// The others, with the reason.
     pub refused: Vec<(i64, String)>,
+    /// The lowest id that was looked at, if more runs are left.
+    pub next: Option<i64>,
 }
 
 #[derive(Template)]
@@ -205,21 +300,38 @@ struct ResultPage {
     is_retry: bool,
     done: String,
     noun: &'static str,
+    stayed: usize,
+    changed: Vec<i64>,
     refused: Vec<(i64, String)>,
+    /// The fields of the form that goes on.
+    more: Option<Vec<(String, String)>>,
+    /// Whether more runs match than a batch changes.
+    has_reached_limit: bool,
 }
 
-/// The result of a batch.
+/// The result of a batch, or of a step of it with a form that goes on.
 ///
 /// # Errors
 /// As of the template engine, which writes into memory.
-pub fn result(action: Action, result: BatchResult, reader: &Reader) -> askama::Result<String> {
-    let is_retry = action == Action::Retry;
+pub fn result(batch: &Batch, result: BatchResult, reader: &Reader) -> askama::Result<String> {
+    let is_retry = batch.action == Action::Retry;
     let title = if is_retry { "Runs retried" } else { "Runs cancelled" };
+    let progress = Progress {
+        at_ms: batch.progress.at_ms.or(Some(reader.times.now_ms)),
+        below: result.next,
+        done: batch.progress.done + result.changed.len(),
+        refused: batch.progress.refused + result.refused.len(),
+    };
+    let has_reached_limit = result.next.is_some() && progress.done + progress.refused >= RUNS_OF_BATCH;
     ResultPage {
         is_retry,
-        done: grouped(result.done as i64),
-        noun: if result.done == 1 { "run" } else { "runs" },
+        done: grouped(progress.done as i64),
+        noun: if progress.done == 1 { "run" } else { "runs" },
+        stayed: progress.refused,
+        changed: result.changed.into_iter().take(RUNS_SHOWN).collect(),
         refused: result.refused,
+        more: (result.next.is_some() && !has_reached_limit).then(|| batch.fields(progress)),
+        has_reached_limit,
         frame: Frame::new(reader, Section::Runs, title),
     }
     .render()
@@ -249,6 +361,19 @@ mod tests {
             panic!("all that match");
         };
         assert_eq!((filter.workflow.as_deref(), filter.before), (Some("w"), None));
+    }
+
+    #[test]
+    fn a_step_goes_on_below_the_one_before() {
+        let first = batch("action=cancel&all=1&state=running&form_token=t").unwrap();
+        let progress = Progress { at_ms: Some(7), below: Some(400), done: 500, refused: 2 };
+        let fields = first.fields(progress);
+        let pairs = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let next = batch(&url::query(pairs)[1..]).unwrap();
+        assert_eq!((next.which, next.progress), (first.which, progress));
+        assert!(batch("action=cancel&all=1&below=x").is_err());
+        let many: Vec<String> = (0..101).map(|id| format!("&run={id}")).collect();
+        assert!(batch(&format!("action=cancel{}", many.concat())).unwrap_err().contains("101 runs"));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub fn version(store: &Store, name: &str, number: i64, other: Option<i64>) -> Re
         at_ms: version.applied_at,
         from: version.file.clone().unwrap_or_default(),
     };
-    let all = store.registrations().versions(name, VERSIONS_SHOWN)?;
+    let all = store.registrations().versions(name, None, VERSIONS_SHOWN)?;
     Ok(DefinitionData {
         of: Of::Workflow(name.to_owned()),
         other: other.map(|version| (known(&version), version.workflow)),

@@ -1,17 +1,17 @@
 //! The graph of the jobs: what needs what. It has the layout of `windlass graph`.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 use windlass_engine::JobStatus;
 use windlass_engine::store::JobOfRun;
 use windlass_workflow::draw::{Drawing, Node};
 
 use crate::pages::look::{Failure, Look};
-use crate::pages::times::duration;
+use crate::pages::times::{duration, grouped};
 
-/// Up to so many jobs, the whole graph is shown; of a larger one, the surroundings of a job.
-const WHOLE_MAX: usize = 500;
-const SURROUNDINGS_MAX: usize = 60;
+/// Up to so many jobs, the whole graph is shown; of a larger one, the jobs around one of them.
+pub(super) const WHOLE_MAX: i64 = 500;
+pub(super) const AROUND_MAX: usize = 60;
 const WIDTH: f64 = 168.0;
 const HEIGHT: f64 = 44.0;
 /// Characters of a name that fit into a box.
@@ -49,9 +49,18 @@ pub(super) struct GraphBox {
 
 impl Graph {
     /// `edges` are the ids of a needed job and of the one that needs it. Items are shown by the job that they belong to.
-    pub(super) fn new(jobs: &[JobOfRun], edges: &[(i64, i64)], current: Option<i64>) -> Graph {
-        let jobs: Vec<&JobOfRun> = jobs.iter().filter(|job| job.group_id.is_none()).collect();
-        let (shown, note) = shown(&jobs, edges, current);
+    /// `around` is the job in the middle, if the run has more jobs than these: so many.
+    pub(super) fn new(
+        jobs: &[JobOfRun],
+        edges: &[(i64, i64)],
+        current: Option<i64>,
+        around: Option<(i64, i64)>,
+    ) -> Graph {
+        let shown: Vec<&JobOfRun> = jobs.iter().filter(|job| job.group_id.is_none()).collect();
+        let note = around.map(|(middle, all)| {
+            let name = shown.iter().find(|job| job.id == middle).map_or("", |job| job.name.as_str());
+            format!("The {} jobs around {name}, of {}.", shown.len(), grouped(all))
+        });
         let index: BTreeMap<i64, usize> = shown.iter().enumerate().map(|(at, job)| (job.id, at)).collect();
         let drawing = Drawing {
             nodes: shown.iter().map(|job| Node { name: job.name.clone(), ..Node::default() }).collect(),
@@ -103,39 +112,6 @@ impl Graph {
 
 fn is_bad(job: &JobOfRun) -> bool {
     job.status == JobStatus::Failed && !job.allow_failure
-}
-
-/// All jobs, or those that are nearest to the current one.
-fn shown<'j>(
-    jobs: &[&'j JobOfRun],
-    edges: &[(i64, i64)],
-    current: Option<i64>,
-) -> (Vec<&'j JobOfRun>, Option<String>) {
-    if jobs.len() <= WHOLE_MAX {
-        return (jobs.to_vec(), None);
-    }
-    let start = current
-        .filter(|id| jobs.iter().any(|job| job.id == *id))
-        .or_else(|| jobs.iter().find(|job| is_bad(job)).map(|job| job.id))
-        .or_else(|| jobs.first().map(|job| job.id));
-    let mut neighbours: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
-    for (needed, job) in edges {
-        neighbours.entry(*needed).or_default().push(*job);
-        neighbours.entry(*job).or_default().push(*needed);
-    }
-    let mut near: BTreeSet<i64> = start.into_iter().collect();
-    let mut queue: VecDeque<i64> = start.into_iter().collect();
-    while let Some(id) = queue.pop_front() {
-        for next in neighbours.get(&id).into_iter().flatten() {
-            if near.len() < SURROUNDINGS_MAX && near.insert(*next) {
-                queue.push_back(*next);
-            }
-        }
-    }
-    let shown: Vec<&JobOfRun> = jobs.iter().copied().filter(|job| near.contains(&job.id)).collect();
-    let name = shown.iter().find(|job| Some(job.id) == start).map_or("", |job| job.name.as_str());
-    let note = format!("The {} jobs around {name}, of {}.", shown.len(), jobs.len());
-    (shown, Some(note))
 }
 
 fn detail(job: &JobOfRun) -> String {

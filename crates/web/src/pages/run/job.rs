@@ -21,7 +21,7 @@ const JSON_BYTES_MAX: usize = 64 * 1024;
 pub struct JobData {
     /// The job.
     pub job: Job,
-    /// Its attempts that did not succeed.
+    /// Its attempts that did not succeed, and those before a retry.
     pub attempts: Vec<Attempt>,
     /// Its output, if that is shown.
     pub log: Option<LogData>,
@@ -104,7 +104,9 @@ impl JobCard {
             look: Look::of_job(job.status, Failure::of(job.allow_failure)),
             panels: panels(data, &query, run.query.panel, href),
             panel: match run.query.panel {
-                Panel::Log => Shown::Log(LogPanel::new(&data.log.clone().unwrap_or_default(), &reader.times)),
+                Panel::Log => {
+                    Shown::Log(LogPanel::new(&data.log.clone().unwrap_or_default(), &query, &reader.times))
+                }
                 Panel::Attempts => Shown::Attempts(attempts(data, &query, reader, href)),
                 Panel::Data => Shown::Data(values(data, run)),
                 Panel::Why => Shown::Why(data.reasons.clone()),
@@ -206,7 +208,11 @@ fn attempts(
         .attempts
         .iter()
         .map(|attempt| {
-            let class = if attempt.outcome == "cancelled" { "off" } else { "bad" };
+            let class = match attempt.outcome.as_str() {
+                "cancelled" => "off",
+                "successful" => "ok",
+                _ => "bad",
+            };
             AttemptRow {
                 worker: worker(attempt.worker_id),
                 error: attempt.error.clone().unwrap_or_default(),

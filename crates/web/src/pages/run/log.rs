@@ -3,11 +3,14 @@
 use askama::Template;
 use windlass_engine::store::{LogLine, LogStream};
 
+use super::RunQuery;
 use crate::pages::escape::without_terminal_sequences;
-use crate::pages::times::Times;
+use crate::pages::times::{Times, grouped};
 
 /// So many lines are written into the page; the script and links show others.
 pub const LINES_OF_WINDOW: i64 = 400;
+/// The first error is looked for in so many lines from the beginning, and a text too.
+pub const LINES_READ_MAX: i64 = 50_000;
 /// So many lines before the first error are shown with it.
 pub const LINES_BEFORE_ERROR: i64 = 12;
 /// Lines below the first error that belong to it at most, for their mark.
@@ -39,14 +42,16 @@ pub(super) struct LogPanel {
     pub(super) attempt: i64,
     pub(super) attempts: Vec<i64>,
     pub(super) lines: Vec<ShownLine>,
-    /// How many lines are before the window, and the first line of the window before it.
-    pub(super) before: Option<(i64, i64)>,
-    /// How many lines are after the window, and the first line of the window after it.
-    pub(super) after: Option<(i64, i64)>,
+    /// How many lines are before the window, and the address of the window before it.
+    pub(super) before: Option<(i64, String)>,
+    /// How many lines are after the window, and the address of the window after it.
+    pub(super) after: Option<(i64, String)>,
+    /// The address of the last lines.
+    pub(super) end: String,
     pub(super) find: String,
     pub(super) hits: Option<String>,
-    /// The line with the next hit behind the first line of the window.
-    pub(super) next_hit: Option<i64>,
+    /// The addresses of the hits before and after this one, if there are several.
+    pub(super) other_hits: Option<[String; 2]>,
     pub(super) empty: Option<&'static str>,
     pub(super) is_open: bool,
     pub(super) last_line: i64,
@@ -63,13 +68,18 @@ struct LineOfPage {
 #[must_use]
 pub fn line_html(line: &LogLine, times: &Times) -> String {
     let data = LogData::default();
+    let query = RunQuery::default().of_job(line.job_id);
     // It is written into memory.
-    LineOfPage { line: shown(line, &data, "", times) }.render().unwrap_or_default()
+    LineOfPage { line: shown(line, &data, &RunQuery { attempt: Some(line.attempt), ..query }, times) }
+        .render()
+        .unwrap_or_default()
 }
 
 /// A line.
 pub(super) struct ShownLine {
     pub(super) number: i64,
+    /// An address that shows the same line to others.
+    pub(super) href: String,
     pub(super) time: String,
     pub(super) parts: Vec<LinePart>,
     pub(super) class: &'static str,
@@ -83,21 +93,29 @@ pub(super) struct LinePart {
 }
 
 impl LogPanel {
-    pub(super) fn new(data: &LogData, times: &Times) -> LogPanel {
-        let find = data.found.as_ref().map_or("", |(find, _)| find.as_str());
+    /// `query` shows the job, without a part of its output. The addresses are relative to the page of the run.
+    pub(super) fn new(data: &LogData, query: &RunQuery, times: &Times) -> LogPanel {
+        let query = RunQuery { attempt: Some(data.attempt), ..query.clone() };
+        let of_lines = RunQuery { find: data.found.as_ref().map(|(find, _)| find.clone()), ..query.clone() };
+        let window = |from: i64| RunQuery { from: Some(from.max(1)), ..query.clone() }.to_query();
         let first = data.lines.first().map(|line| line.line);
         let last = data.lines.last().map(|line| line.line);
-        let before =
-            first.filter(|first| *first > 1).map(|first| (first - 1, (first - LINES_OF_WINDOW).max(1)));
-        let after = last.filter(|last| *last < data.last_line).map(|last| (data.last_line - last, last + 1));
+        let before = first
+            .filter(|first| *first > 1)
+            .map(|first| (first - 1, format!("{}#job", window(first - LINES_OF_WINDOW))));
+        let after = last
+            .filter(|last| *last < data.last_line)
+            .map(|last| (data.last_line - last, format!("{}#job", window(last + 1))));
+        let find = data.found.as_ref().map_or("", |(find, _)| find.as_str());
         LogPanel {
             attempt: data.attempt,
             attempts: (1..=data.attempts).rev().take(50).collect(),
-            lines: data.lines.iter().map(|line| shown(line, data, find, times)).collect(),
+            lines: data.lines.iter().map(|line| shown(line, data, &of_lines, times)).collect(),
             before,
             after,
+            end: format!("{}#L{}", window(data.last_line - LINES_OF_WINDOW + 1), data.last_line),
             hits: data.found.as_ref().map(|(_, lines)| hits(lines, data)),
-            next_hit: data.found.as_ref().and_then(|(_, lines)| next_hit(lines, data)),
+            other_hits: data.found.as_ref().and_then(|(_, lines)| other_hits(lines, data, &of_lines)),
             find: find.to_owned(),
             empty: data.lines.is_empty().then_some(match (data.is_open, data.attempts) {
                 (_, 0) => "It has not started, so there is no output.",
@@ -110,21 +128,31 @@ impl LogPanel {
     }
 }
 
-/// `2 of 5`: which hit the window begins with.
+/// `2 of 5`: which hit is shown.
 fn hits(lines: &[i64], data: &LogData) -> String {
-    let at = data.asked_line.and_then(|line| lines.iter().position(|hit| *hit >= line)).unwrap_or(0);
+    let at = lines.iter().position(|hit| data.asked_line == Some(*hit)).unwrap_or(0);
+    let searched = match data.last_line > LINES_READ_MAX {
+        true => format!(", in the first {} lines", grouped(LINES_READ_MAX)),
+        false => String::new(),
+    };
     match lines.len() {
-        0 => "not found".to_owned(),
-        count => format!("{} of {count}", at + 1),
+        0 => format!("not found{searched}"),
+        count => format!("{} of {count}{searched}", at + 1),
     }
 }
 
-fn next_hit(lines: &[i64], data: &LogData) -> Option<i64> {
-    let at = data.asked_line.unwrap_or(0);
-    lines.iter().copied().find(|hit| *hit > at).or(lines.first().copied())
+/// The hit before this one and the one after it. After the last one comes the first one.
+fn other_hits(lines: &[i64], data: &LogData, query: &RunQuery) -> Option<[String; 2]> {
+    let at = lines.iter().position(|hit| data.asked_line == Some(*hit))?;
+    let count = lines.len();
+    let href = |line: i64| format!("{}#L{line}", RunQuery { line: Some(line), ..query.clone() }.to_query());
+    (count > 1).then(|| [href(lines[(at + count - 1) % count]), href(lines[(at + 1) % count])])
 }
 
-fn shown(line: &LogLine, data: &LogData, find: &str, times: &Times) -> ShownLine {
+/// `query` shows the output, with the text that is looked for.
+fn shown(line: &LogLine, data: &LogData, query: &RunQuery, times: &Times) -> ShownLine {
+    let find = query.find.as_deref().unwrap_or_default();
+    let own = RunQuery { line: Some(line.line), find: None, ..query.clone() };
     let is_first = data.first_error == Some(line.line);
     let is_near = data.first_error.is_some_and(|error| {
         line.line > error && line.line <= error + ERROR_LINES_MAX && line.stream == LogStream::Stderr
@@ -139,6 +167,7 @@ fn shown(line: &LogLine, data: &LogData, find: &str, times: &Times) -> ShownLine
     };
     ShownLine {
         number: line.line,
+        href: format!("{}#L{}", own.to_query(), line.line),
         time: times.millisecond(line.at),
         parts: parts(&without_terminal_sequences(&line.text), find),
         class,
@@ -206,13 +235,21 @@ mod tests {
             lines: vec![line(600, "a"), line(601, "b")],
             last_line: 700,
             first_error: Some(601),
-            found: Some(("b".to_owned(), vec![601, 650])),
+            found: Some(("b".to_owned(), vec![150, 601, 650])),
             asked_line: Some(601),
             ..LogData::default()
         };
-        let panel = LogPanel::new(&data, &Times { zone: chrono_tz::Tz::UTC, now_ms: 0 });
-        assert_eq!((panel.before, panel.after), (Some((599, 200)), Some((99, 602))));
-        assert_eq!((panel.hits.as_deref(), panel.next_hit), (Some("1 of 2"), Some(650)));
+        let times = Times { zone: chrono_tz::Tz::UTC, now_ms: 0 };
+        let panel = LogPanel::new(&data, &RunQuery::default().of_job(1), &times);
+        let at = |query: &str| format!("?job=1&attempt=2&{query}");
+        assert_eq!(
+            (panel.before, panel.after),
+            (Some((599, at("from=200#job"))), Some((99, at("from=602#job"))))
+        );
+        assert_eq!(panel.hits.as_deref(), Some("2 of 3"));
+        let hits = ["line=150&find=b#L150", "line=650&find=b#L650"];
+        assert_eq!(panel.other_hits, Some(hits.map(at)));
+        assert_eq!((panel.end, &panel.lines[0].href), (at("from=301#L700"), &at("line=600#L600")));
         assert_eq!(panel.lines.iter().map(|line| line.class).collect::<Vec<_>>(), ["", "first"]);
         assert_eq!(panel.attempts, [2, 1]);
     }

@@ -13,12 +13,12 @@ mod tree;
 use std::collections::BTreeMap;
 
 use askama::Template;
-use windlass_engine::store::{Attempt, FocusedJob, JobCounts, JobOfRun, Run, first_line};
+use windlass_engine::store::{Attempt, FocusedJob, JobCounts, JobOfRun, Run, Taken, Triggered, first_line};
 use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason};
 
 pub use first_error::first_error;
 pub use job::{ITEMS_OF_WINDOW, JobData};
-pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LogData, line_html};
+pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LINES_READ_MAX, LogData, line_html};
 
 pub use query::{JobState, Panel, RunQuery, View};
 pub use timeline::{LifePart, life_of};
@@ -62,11 +62,17 @@ pub struct RunData {
     pub counts: JobCounts,
     /// The job to look at first.
     pub focused: Option<FocusedJob>,
-    /// The jobs of the window; for the graph, all of them.
+    /// The trigger that started it.
+    pub trigger: Option<Triggered>,
+    /// Who cancelled it, if that is known.
+    pub cancelled_by: Option<String>,
+    /// The jobs of the window; for the graph, all of them, or those around one of them.
     pub jobs: Vec<JobOfRun>,
+    /// The job in the middle of the graph, if that does not show all jobs.
+    pub middle: Option<i64>,
     /// How many jobs match, in all windows.
     pub matching: i64,
-    /// The attempts of these jobs that did not succeed.
+    /// The attempts of these jobs that did not succeed, and those before a retry.
     pub attempts: BTreeMap<i64, Vec<Attempt>>,
     /// What needs what, for the graph: the needed job first.
     pub edges: Vec<(i64, i64)>,
@@ -92,15 +98,37 @@ pub struct Parent {
 pub struct FailureData {
     /// The job that failed.
     pub job: FocusedJob,
-    /// Other runs with the same workflow, job and first line of the error, the one that failed last first.
-    pub others: Vec<i64>,
-    /// When the first of all these runs failed.
-    pub first_at: Option<i64>,
+    /// Other runs with the same workflow, job and first line of the error.
+    pub others: OtherRuns,
     /// The last success before the run: its id, and when it was accepted.
     pub last_successful: Option<(i64, i64)>,
     /// The number of the first error's line, if the output has one, and its text.
     pub first_error: Option<(i64, String)>,
 }
+
+/// The runs that failed as one run did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OtherRuns {
+    /// Nobody knows: it failed before the newest failures.
+    Unknown,
+    /// There is none.
+    None {
+        /// The instant since which this is known; `None` if it is for all time.
+        known_since: Option<i64>,
+    },
+    /// There are others.
+    Some {
+        /// The one that failed last first.
+        run_ids: Vec<i64>,
+        /// When the first of all these runs failed, as far as that is known.
+        first_at: i64,
+        /// The instant since which this is known; `None` if it is for all time.
+        known_since: Option<i64>,
+    },
+}
+
+/// So many other runs are named.
+const OTHERS_NAMED: usize = 5;
 
 /// The box with the error.
 struct FailureBox {
@@ -111,10 +139,11 @@ struct FailureBox {
     first_error: Option<(i64, String)>,
 }
 
+/// What is said about other runs: a text, and links to some of them.
 struct Others {
-    since: String,
-    count: String,
-    href: String,
+    text: String,
+    run_ids: Vec<i64>,
+    more: Option<String>,
 }
 
 /// A link above the picture.
@@ -164,6 +193,8 @@ struct RunPage<'d> {
     created_second: String,
     created: Stamp,
     by: String,
+    /// The run whose end started it.
+    ended_run: Option<i64>,
     took: Option<String>,
     usual: Option<String>,
     successful: String,
@@ -181,6 +212,9 @@ struct RunPage<'d> {
     current: Option<i64>,
     can_cancel: bool,
     can_retry: bool,
+    can_retry_from: bool,
+    /// The run that is retried instead of this one.
+    retried: Option<i64>,
     is_over: bool,
     data: &'d RunData,
 }
@@ -206,12 +240,18 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
     let frame = Frame::new(reader, Section::Runs, &title);
     let current = data.job.as_ref().map(|job| job.job.id);
     let is_over = run.status.is_terminal();
+    // The engine retries a run that a job has started only with the run at the top.
+    let retried = run.root_run_id;
     RunPage {
         look: look_of(run, data.focused.as_ref()),
         created_day: times.day(run.created_at),
         created_second: times.second(run.created_at),
         created: times.stamp(run.created_at),
-        by: started_by(run, data.schedule.as_deref()),
+        by: started_by(run, data),
+        ended_run: data.trigger.as_ref().and_then(|triggered| match triggered.taken {
+            Some(Taken::EndOfRun(id)) => Some(id),
+            Some(Taken::Event { .. }) | None => None,
+        }),
         took: took_ms(run, times.now_ms).map(duration),
         usual: data.usual_ms.map(duration),
         successful: grouped(data.counts.of(JobStatus::Successful)),
@@ -227,7 +267,10 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
             View::Timeline => {
                 Picture::Timeline(Timeline::new(&data.jobs, &data.attempts, run.created_at, times))
             }
-            View::Graph => Picture::Graph(Graph::new(&data.jobs, &data.edges, current)),
+            View::Graph => {
+                let around = data.middle.map(|middle| (middle, data.matching));
+                Picture::Graph(Graph::new(&data.jobs, &data.edges, current, around))
+            }
             View::Table => {
                 Picture::Table(data.jobs.iter().map(|job| table_row(job, current, times)).collect())
             }
@@ -236,7 +279,9 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
         job: data.job.as_ref().map(|job| JobCard::new(job, data, reader)),
         current,
         can_cancel: !is_over && frame.may_run(),
-        can_retry: is_over && run.status != RunStatus::Successful && frame.may_run(),
+        can_retry: is_over && run.status != RunStatus::Successful && retried.is_none() && frame.may_run(),
+        can_retry_from: is_over && retried.is_none() && frame.may_run(),
+        retried: retried.filter(|_| is_over),
         is_over,
         frame,
         run,
@@ -251,15 +296,19 @@ fn note(data: &RunData) -> Option<String> {
     if let Some((key, limit)) = run.concurrency.as_ref().filter(|_| run.waits_for.is_some()) {
         return Some(format!("It {}.", slot_in_words(key, *limit, &data.slot_holders)));
     }
-    run.stop_reason.filter(|_| data.failure.is_none()).map(|reason| match reason {
-        StopReason::Cancelled => "It was cancelled before its jobs had finished.".to_owned(),
+    let is_told = |reason: &StopReason| data.failure.is_none() || *reason == StopReason::Cancelled;
+    run.stop_reason.filter(is_told).map(|reason| match reason {
+        StopReason::Cancelled => {
+            let by = data.cancelled_by.as_ref().map_or_else(String::new, |name| format!(" by {name}"));
+            format!("It was cancelled{by} before its jobs had finished.")
+        }
         StopReason::TimedOut => "It reached its timeout before its jobs had finished.".to_owned(),
         StopReason::Skipped => "It was skipped, because its concurrency key had no free slot.".to_owned(),
     })
 }
 
-fn started_by(run: &Run, schedule: Option<&str>) -> String {
-    let name = schedule.unwrap_or_default();
+fn started_by(run: &Run, data: &RunData) -> String {
+    let name = data.schedule.as_deref().unwrap_or_default();
     let person = run.started_by.as_deref().unwrap_or("hand");
     match run.source {
         None if run.parent_job_id.is_some() => "by job".to_owned(),
@@ -271,7 +320,14 @@ fn started_by(run: &Run, schedule: Option<&str>) -> String {
         Some(RunSource::Catchup) => format!("by schedule {name}, to catch up"),
         Some(RunSource::Backfill) => format!("by schedule {name}, to fill the past"),
         Some(RunSource::Manual) => format!("by {person} for schedule {name}"),
-        Some(RunSource::Event) => "by an event".to_owned(),
+        Some(RunSource::Event) => match &data.trigger {
+            None => "by an event".to_owned(),
+            Some(Triggered { trigger, taken }) => match taken {
+                Some(Taken::Event { id, .. }) => format!("by trigger {trigger}, event {id}"),
+                Some(Taken::EndOfRun(_)) => format!("by trigger {trigger}, after"),
+                None => format!("by trigger {trigger}"),
+            },
+        },
     }
 }
 
@@ -289,38 +345,46 @@ fn failure_box(failure: &FailureData, data: &RunData, reader: &Reader) -> Failur
         0 | 1 => String::new(),
         count => format!(" after {count} attempts"),
     };
-    let later = failure.others.iter().filter(|id| **id > data.run.id).count();
-    let others = failure.first_at.filter(|_| !failure.others.is_empty()).map(|first_at| Others {
-        since: reader.times.minute(first_at),
-        count: match (failure.others.len(), later) {
-            (1, 1) => "1 later run".to_owned(),
-            (1, _) => "1 other run".to_owned(),
-            (count, later) if count == later => format!("{count} later runs"),
-            (count, _) => format!("{count} other runs"),
-        },
-        href: format!(
-            "{}/runs{}",
-            reader.base,
-            super::url::query([
-                ("state", "failed"),
-                ("since", "7d"),
-                ("workflow", data.run.workflow.as_str())
-            ])
-        ),
-    });
-    let query = RunQuery { panel: Panel::Log, ..data.query.of_job(failure.job.id) };
+    let query = RunQuery { attempt: Some(failure.job.attempt), ..data.query.of_job(failure.job.id) };
     FailureBox {
         title: match error.is_empty() {
             true => format!("{} failed{tries}", failure.job.name),
             false => format!("{} failed{tries}: {error}", failure.job.name),
         },
         text,
-        others,
+        others: others(&failure.others, data.run.id, &reader.times),
         last_successful: failure.last_successful.map(|(id, at)| (id, reader.times.minute(at))),
         first_error: failure.first_error.as_ref().map(|(line, _)| {
-            (*line, format!("{}/runs/{}{}#L{line}", reader.base, data.run.id, query.to_query()))
+            let query = RunQuery { line: Some(*line), ..query.clone() }.to_query();
+            (*line, format!("{}/runs/{}{query}#L{line}", reader.base, data.run.id))
         }),
     }
+}
+
+/// What is said about other runs with the error. Nothing is said if nobody knows.
+fn others(others: &OtherRuns, run_id: i64, times: &Times) -> Option<Others> {
+    let (run_ids, first_at, known_since) = match others {
+        OtherRuns::Unknown => return None,
+        OtherRuns::None { known_since } => {
+            let since = known_since.map_or_else(String::new, |at| format!(" since {}", times.minute(at)));
+            let text = format!("No other run{since} failed like this");
+            return Some(Others { text, run_ids: vec![], more: None });
+        }
+        OtherRuns::Some { run_ids, first_at, known_since } => (run_ids, times.minute(*first_at), known_since),
+    };
+    let later = run_ids.iter().filter(|id| **id > run_id).count();
+    let count = match (run_ids.len(), later) {
+        (1, 1) => "1 later run".to_owned(),
+        (1, _) => "1 other run".to_owned(),
+        (count, later) if count == later => format!("{count} later runs"),
+        (count, _) => format!("{count} other runs"),
+    };
+    let since = if known_since.is_some() { "at least since" } else { "since" };
+    Some(Others {
+        text: format!("The same {since} {first_at} in {count}:"),
+        run_ids: run_ids.iter().copied().take(OTHERS_NAMED).collect(),
+        more: (run_ids.len() > OTHERS_NAMED).then(|| format!("and {} more", run_ids.len() - OTHERS_NAMED)),
+    })
 }
 
 fn views(data: &RunData, reader: &Reader) -> Vec<Choice> {
@@ -346,7 +410,15 @@ fn windows(data: &RunData, reader: &Reader) -> Option<Windows> {
     }
     let shown = data.jobs.len() as i64;
     let href = |offset| {
-        let query = RunQuery { offset, job: None, attempt: None, line: None, find: None, ..query.clone() };
+        let query = RunQuery {
+            offset,
+            job: None,
+            attempt: None,
+            line: None,
+            from: None,
+            find: None,
+            ..query.clone()
+        };
         format!("{}/runs/{}{}", reader.base, data.run.id, query.to_query())
     };
     let states = [

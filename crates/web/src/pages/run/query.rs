@@ -101,8 +101,10 @@ pub struct RunQuery {
     pub panel: Panel,
     /// The attempt whose output is shown; otherwise the last one.
     pub attempt: Option<i64>,
-    /// The first line that is shown; otherwise the first error decides.
+    /// The line to look at; otherwise the first error decides.
     pub line: Option<i64>,
+    /// The first line that is shown, whatever is to be looked at.
+    pub from: Option<i64>,
     /// A text to look for in the output.
     pub find: Option<String>,
     /// Which jobs are shown.
@@ -140,13 +142,14 @@ impl RunQuery {
             "job" => self.job = Some(number()?),
             "attempt" => self.attempt = Some(number()?),
             "line" => self.line = Some(number()?),
+            "from" => self.from = Some(number()?),
             "offset" => self.offset = number()?,
             "items" => self.items = number()?,
             "find" => self.find = Some(value),
             "name" => self.name = Some(value),
             _ => {
                 return Err(format!(
-                    "`{name}` is unknown here. A run takes view, job, panel, attempt, line, find, state, name, offset and items."
+                    "`{name}` is unknown here. A run takes view, job, panel, attempt, line, from, find, state, name, offset and items."
                 ));
             }
         }
@@ -168,6 +171,7 @@ impl RunQuery {
             ("items", number((self.items > 0).then_some(self.items))),
             ("attempt", number(self.attempt)),
             ("line", number(self.line)),
+            ("from", number(self.from)),
             ("find", self.find.clone()),
         ];
         let pairs: Vec<(&str, String)> =
@@ -201,7 +205,7 @@ mod tests {
             "",
             "?view=graph&job=7&panel=why",
             "?job=7&panel=items&items=100",
-            "?state=failed&name=load%5B&offset=200&job=1&attempt=2&line=9&find=a%20b",
+            "?state=failed&name=load%5B&offset=200&job=1&attempt=2&line=9&from=3&find=a%20b",
         ] {
             assert_eq!(RunQuery::parse(query.trim_start_matches('?')).unwrap().to_query(), query);
         }

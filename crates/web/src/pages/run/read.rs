@@ -2,20 +2,19 @@
 
 use windlass_engine::decide::for_each::GROUP_KIND;
 use windlass_engine::store::{
-    FocusedJob, Job, JobOrder, JobPart, JobWindow, JobsOfRun, LogLine, LogPosition, LogStream, Reason, Run,
+    Failures, FocusedJob, Job, JobOrder, JobPart, JobWindow, JobsOfRun, LogLine, LogPosition, LogStream,
+    Reason, Run,
 };
-use windlass_engine::{JobStatus, Result, RunStatus, Store, WaitsFor};
+use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store, WaitsFor};
 
+use super::graph::{AROUND_MAX, WHOLE_MAX};
 use super::{
     FailureData, ITEMS_OF_WINDOW, JOBS_OF_WINDOW, JobData, JobState, LINES_BEFORE_ERROR, LINES_OF_WINDOW,
-    LogData, Panel, Parent, RunData, RunQuery, TREE_RUNS_MAX, TreeRun, View, first_error,
+    LINES_READ_MAX, LogData, OtherRuns, Panel, Parent, RunData, RunQuery, TREE_RUNS_MAX, TreeRun, View,
+    first_error,
 };
 
-/// The first error is looked for in so many lines from the beginning, and a text too.
-const LINES_READ_MAX: i64 = 50_000;
 const LINES_OF_READ: i64 = 5_000;
-/// The most jobs of a graph that are read.
-const JOBS_OF_GRAPH: i64 = 1_000;
 /// The most hits that are counted.
 const HITS_MAX: usize = 10_000;
 
@@ -46,14 +45,14 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
         View::Graph => JobWindow {
             statuses: vec![],
             name: None,
-            part: JobPart::All,
+            part: JobPart::WithoutItems,
             order: JobOrder::Definition,
             offset: 0,
-            limit: JOBS_OF_GRAPH,
+            limit: WHOLE_MAX,
         },
         View::Timeline | View::Table => window,
     };
-    let found = store.jobs().window(run_id, &window)?;
+    let mut found = store.jobs().window(run_id, &window)?;
     let ids: Vec<i64> = found.rows.iter().map(|job| job.id).collect();
     let mut query = query;
     let job_id = query.job.or(focused.as_ref().map(|job| job.id)).or(ids.first().copied());
@@ -62,6 +61,15 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
         Some(id) => job(store, &run, id, &mut query, sentence)?,
         None => None,
     };
+    let mut edges = Vec::new();
+    let mut middle = None;
+    if query.view == View::Graph && found.matching > WHOLE_MAX {
+        middle = shown.as_ref().map(|data| data.job.group_id.unwrap_or(data.job.id)).or(ids.first().copied());
+        let around = middle.map(|id| store.jobs().around(id, AROUND_MAX)).transpose()?.unwrap_or_default();
+        (found.rows, edges) = (around.jobs, around.edges);
+    } else if query.view == View::Graph {
+        edges = store.jobs().dependencies(run_id)?;
+    }
     Ok(RunData {
         version: definitions.last().and_then(|definition| definition.version),
         definitions: definitions.len(),
@@ -74,9 +82,16 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
         },
         usual_ms: store.runs().usual_durations(&[&run.workflow])?.remove(&run.workflow),
         attempts: store.jobs().attempts_of_each(&ids)?,
-        edges: match query.view {
-            View::Graph => store.jobs().dependencies(run_id)?,
-            View::Timeline | View::Table => Vec::new(),
+        edges,
+        middle,
+        trigger: match run.source {
+            Some(RunSource::Event) => store.runs().triggered(&[run_id])?.remove(&run_id),
+            Some(RunSource::Schedule | RunSource::Catchup | RunSource::Backfill | RunSource::Manual)
+            | None => None,
+        },
+        cancelled_by: match run.stop_reason {
+            Some(StopReason::Cancelled) => store.runs().cancelled_by(run_id)?,
+            Some(StopReason::TimedOut | StopReason::Skipped) | None => None,
         },
         failure: match &focused {
             Some(job) if job.status == JobStatus::Failed => Some(failure(store, &run, job)?),
@@ -127,17 +142,29 @@ fn statuses(state: JobState) -> Vec<JobStatus> {
 
 /// The error of a run, and how it was in other runs.
 fn failure(store: &Store, run: &Run, job: &FocusedJob) -> Result<FailureData> {
-    let failures = store.runs().failures_since(0)?;
-    let group = failures.groups.into_iter().find(|group| group.run_ids.contains(&run.id));
+    let others = other_runs(store.runs().failures_since(0)?, run);
     let first = first_error_of(store, job.id, job.attempt)?;
     Ok(FailureData {
         job: job.clone(),
-        first_at: group.as_ref().map(|group| group.first_at),
-        others: group
-            .map_or_else(Vec::new, |group| group.run_ids.into_iter().filter(|id| *id != run.id).collect()),
+        others,
         last_successful: store.runs().last_successful_before(&run.workflow, run.id)?,
         first_error: first,
     })
+}
+
+/// The other runs that failed as this one did. The groups have the runs at the top of all calls, and only the newest failures.
+fn other_runs(failures: Failures, run: &Run) -> OtherRuns {
+    let top_id = run.root_run_id.unwrap_or(run.id);
+    let is_own = |group: &windlass_engine::store::FailureGroup| {
+        group.workflow == run.workflow && group.run_ids.contains(&top_id)
+    };
+    let Some(group) = failures.groups.into_iter().find(is_own) else { return OtherRuns::Unknown };
+    let known_since = (failures.since_ms > 0).then_some(failures.since_ms);
+    let run_ids: Vec<i64> = group.run_ids.into_iter().filter(|id| *id != top_id).collect();
+    match run_ids.is_empty() {
+        true => OtherRuns::None { known_since },
+        false => OtherRuns::Some { run_ids, first_at: group.first_at, known_since },
+    }
 }
 
 /// The number and the text of the first error's line of an attempt.
@@ -279,19 +306,26 @@ fn log(store: &Store, run: &Run, job: &Job, query: &RunQuery) -> Result<LogData>
         }
         if let Some(find) = &query.find {
             let find = find.to_ascii_lowercase();
-            let found = lines.iter().filter(|line| line.text.to_ascii_lowercase().contains(&find));
-            hits = found.map(|line| line.line).take(HITS_MAX).collect();
+            let has_hit = |line: &&LogLine| {
+                let text = crate::pages::escape::without_terminal_sequences(&line.text);
+                text.to_ascii_lowercase().contains(&find)
+            };
+            hits = lines.iter().filter(has_hit).map(|line| line.line).take(HITS_MAX).collect();
         }
     }
-    let asked_line = query.line.or_else(|| hits.first().copied());
+    // The next hit; behind the last one it is the first one.
+    let hit = hits.iter().copied().find(|hit| query.line.is_some_and(|line| *hit >= line));
+    let asked_line = hit.or(hits.first().copied()).or(query.line);
     let is_open = job.status == JobStatus::Running && attempt == job.attempt;
-    let from = match (asked_line, first, is_open) {
-        (Some(line), ..) => line - if query.find.is_some() { LINES_BEFORE_ERROR } else { 0 },
-        (None, Some(error), _) => error - LINES_BEFORE_ERROR,
+    let of_end = last_line - LINES_OF_WINDOW + 1;
+    let from = match (query.from, asked_line, first, is_open) {
+        (Some(from), ..) => from.min(of_end),
+        (None, Some(line), ..) => line.min(last_line) - LINES_BEFORE_ERROR,
+        (None, None, Some(error), _) => error - LINES_BEFORE_ERROR,
         // What runs is read at its end.
-        (None, None, true) => last_line - LINES_OF_WINDOW + 1,
-        (None, None, false) if run.status == RunStatus::Failed => last_line - LINES_OF_WINDOW + 1,
-        (None, None, false) => 1,
+        (None, None, None, true) => of_end,
+        (None, None, None, false) if run.status == RunStatus::Failed => of_end,
+        (None, None, None, false) => 1,
     };
     let position = LogPosition { job_id: job.id, attempt, line: from.max(1) - 1 };
     let mut lines = store.logs().after(position, LINES_OF_WINDOW)?;

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use windlass_engine::JobStatus;
 use windlass_engine::store::{Attempt, JobOfRun};
 
-use super::axis::Axis;
+use super::axis::{Axis, Fold};
 use crate::pages::look::{Failure, Look};
 use crate::pages::times::{Times, duration};
 
 /// Bars narrower than this part of the axis are drawn with this width.
 const BAR_MIN: f64 = 0.004;
+/// Half of the room that the length of a folded time needs, as a part of the axis of a small screen.
+const LABEL_HALF: f64 = 0.07;
 /// A wait for a worker is named if it took this part of the axis.
 const NAMED_MIN: f64 = 0.03;
 
@@ -18,6 +20,8 @@ const NAMED_MIN: f64 = 0.03;
 pub(super) struct Timeline {
     pub(super) ticks: Vec<TickText>,
     pub(super) folds: Vec<FoldText>,
+    /// How long the folded times are, in words.
+    pub(super) folded: Option<Folded>,
     pub(super) rows: Vec<TimelineRow>,
 }
 
@@ -32,6 +36,15 @@ pub(super) struct FoldText {
     pub(super) x: String,
     pub(super) width: String,
     pub(super) text: String,
+    /// The middle, and the text that stands there if there is room.
+    pub(super) label: Option<(String, String)>,
+}
+
+/// All folded times.
+pub(super) struct Folded {
+    pub(super) text: String,
+    /// Whether the axis says all of them itself.
+    pub(super) is_in_axis: bool,
 }
 
 /// A job.
@@ -68,7 +81,8 @@ pub(super) struct BarText {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LifePart {
     /// `successful`, `failed`, `failed_allowed`, `cancelled` and `running` for attempts; `ready` for the time before a worker
-    /// took it, and `backoff` for the time until the next attempt.
+    /// took it, `waiting` for the time before it was ready, `backoff` for the time until the next attempt, and `ended` for the time
+    /// until somebody retried its run.
     pub sort: &'static str,
     /// Its beginning.
     pub from_ms: i64,
@@ -110,8 +124,12 @@ enum SpanSort {
     Running,
     /// Ready, and no worker had taken it.
     Ready,
-    /// Until the next attempt.
+    /// All jobs before it were over, and it could not be taken yet.
+    Waiting,
+    /// Until it was ready for the next attempt.
     Backoff,
+    /// It was over, until its run was retried.
+    Ended,
 }
 
 impl SpanSort {
@@ -123,7 +141,8 @@ impl SpanSort {
             SpanSort::Cancelled => "c",
             SpanSort::Running => "r",
             SpanSort::Ready => "q",
-            SpanSort::Backoff => "w",
+            SpanSort::Waiting | SpanSort::Backoff => "w",
+            SpanSort::Ended => "o",
         }
     }
 
@@ -135,7 +154,9 @@ impl SpanSort {
             SpanSort::Cancelled => "cancelled",
             SpanSort::Running => "running",
             SpanSort::Ready => "ready",
+            SpanSort::Waiting => "waiting",
             SpanSort::Backoff => "backoff",
+            SpanSort::Ended => "ended",
         }
     }
 
@@ -146,7 +167,7 @@ impl SpanSort {
             | SpanSort::FailedAllowed
             | SpanSort::Cancelled
             | SpanSort::Running => true,
-            SpanSort::Ready | SpanSort::Backoff => false,
+            SpanSort::Ready | SpanSort::Waiting | SpanSort::Backoff | SpanSort::Ended => false,
         }
     }
 }
@@ -166,20 +187,40 @@ impl Timeline {
         let until_ms = all().map(|span| span.until_ms).max().unwrap_or(created_at);
         let busy = all().filter(|span| span.sort.is_attempt()).map(|span| (span.from_ms, span.until_ms));
         let axis = Axis::new(from_ms, until_ms, busy.collect());
+        let folds = folds(&axis);
         Timeline {
             ticks: ticks(&axis, from_ms, times),
-            folds: axis
-                .folds()
-                .into_iter()
-                .map(|fold| FoldText {
-                    x: percent(fold.from),
-                    width: percent(fold.until - fold.from),
-                    text: format!("{} without an attempt", duration(fold.duration_ms)),
-                })
-                .collect(),
+            folded: folded(&axis, &folds),
+            folds,
             rows: jobs.iter().zip(&lives).map(|(job, life)| row(job, life, &axis)).collect(),
         }
     }
+}
+
+/// The folded times. Their lengths stand in the axis where the texts do not overlap.
+fn folds(axis: &Axis) -> Vec<FoldText> {
+    let mut last = f64::NEG_INFINITY;
+    let text = |fold: Fold| {
+        let middle = ((fold.from + fold.until) / 2.0).clamp(LABEL_HALF, 1.0 - LABEL_HALF);
+        let has_room = middle - last >= 2.0 * LABEL_HALF;
+        if has_room {
+            last = middle;
+        }
+        FoldText {
+            x: percent(fold.from),
+            width: percent(fold.until - fold.from),
+            text: format!("{} without an attempt", duration(fold.duration_ms)),
+            label: has_room.then(|| (percent(middle), short(fold.duration_ms))),
+        }
+    };
+    axis.folds().into_iter().map(text).collect()
+}
+
+fn folded(axis: &Axis, folds: &[FoldText]) -> Option<Folded> {
+    let lengths: Vec<String> = axis.folds().iter().map(|fold| short(fold.duration_ms)).collect();
+    let text = format!("Times without an attempt are folded: {}.", lengths.join(", "));
+    let is_in_axis = folds.iter().all(|fold| fold.label.is_some());
+    (!lengths.is_empty()).then_some(Folded { text, is_in_axis })
 }
 
 fn ticks(axis: &Axis, from_ms: i64, times: &Times) -> Vec<TickText> {
@@ -217,12 +258,13 @@ fn percent(share: f64) -> String {
 /// The parts of the life of a job, in the order of time.
 fn life(job: &JobOfRun, attempts: &[Attempt], now_ms: i64) -> Vec<Span> {
     let mut life: Vec<Span> = Vec::new();
-    let ready_at = job.needed_until.unwrap_or(job.created_at).max(job.created_at);
+    let needed_until = job.needed_until.unwrap_or(job.created_at).max(job.created_at);
     for attempt in attempts {
         let Some(started_at) = attempt.started_at else { continue };
-        push_wait(&mut life, job, ready_at, started_at);
+        push_waits(&mut life, job, needed_until, attempt.ready_at, started_at);
         let sort = match attempt.outcome.as_str() {
             "cancelled" => SpanSort::Cancelled,
+            "successful" => SpanSort::Successful,
             _ if job.status == JobStatus::Failed && job.allow_failure => SpanSort::FailedAllowed,
             _ => SpanSort::Failed,
         };
@@ -236,6 +278,12 @@ fn life(job: &JobOfRun, attempts: &[Attempt], now_ms: i64) -> Vec<Span> {
             until_ms: attempt.finished_at,
             title: title.trim_end().to_owned(),
         });
+        if let Some(retried_at) = attempt.retried_at.filter(|at| *at >= attempt.finished_at) {
+            let lasted = duration(retried_at - attempt.finished_at);
+            let title = format!("over for {lasted}, then retried");
+            let from_ms = attempt.finished_at;
+            life.push(Span { sort: SpanSort::Ended, from_ms, until_ms: retried_at, title });
+        }
     }
     let last = match (job.status, job.started_at, job.finished_at) {
         (JobStatus::Running, Some(from), _) => Some((SpanSort::Running, from, now_ms)),
@@ -254,52 +302,72 @@ fn life(job: &JobOfRun, attempts: &[Attempt], now_ms: i64) -> Vec<Span> {
         ) => None,
     };
     if let Some((sort, from_ms, until_ms)) = last {
-        push_wait(&mut life, job, ready_at, from_ms);
+        push_waits(&mut life, job, needed_until, job.ready_at, from_ms);
         let title = format!("attempt {}, {}", job.attempt, duration(until_ms.saturating_sub(from_ms)));
         life.push(Span { sort, from_ms, until_ms, title });
     } else {
-        push_present_wait(&mut life, job, ready_at, now_ms);
+        push_present_waits(&mut life, job, needed_until, now_ms);
     }
     life
 }
 
-/// The time before an attempt: until a worker took the job, or until the next try.
-fn push_wait(life: &mut Vec<Span>, job: &JobOfRun, ready_at: i64, started_at: i64) {
+/// The time before an attempt: until the job was ready, and from then until a worker took it.
+fn push_waits(life: &mut Vec<Span>, job: &JobOfRun, needed_until: i64, ready_at: Option<i64>, until_ms: i64) {
     let (sort, from_ms) = match life.last() {
+        Some(span) if span.sort == SpanSort::Ended => (SpanSort::Waiting, needed_until.max(span.until_ms)),
         Some(span) => (SpanSort::Backoff, span.until_ms),
         // It may have slept first, and only the last attempt says until when.
-        None if job.attempt <= 1 => (SpanSort::Ready, ready_at.max(job.execute_after)),
-        None => (SpanSort::Ready, ready_at),
+        None if job.attempt <= 1 => (SpanSort::Waiting, needed_until.max(job.execute_after)),
+        None => (SpanSort::Waiting, needed_until),
     };
-    if from_ms < started_at {
-        let lasted = duration(started_at - from_ms);
-        let title = match sort == SpanSort::Ready {
-            true => format!("ready for {lasted}"),
-            false => format!("{lasted} until the next try"),
-        };
-        life.push(Span { sort, from_ms, until_ms: started_at, title });
-    }
+    // A clock that was set back has made times that do not follow each other.
+    let ready_at = match (ready_at, sort) {
+        (Some(ready_at), _) => ready_at.clamp(from_ms.min(until_ms), until_ms),
+        // A worker in another language may not have written it.
+        (None, SpanSort::Backoff) => until_ms,
+        (None, _) => from_ms,
+    };
+    push_wait(life, sort, from_ms, ready_at);
+    push_wait(life, SpanSort::Ready, ready_at, until_ms);
 }
 
 /// The time until now of a job that waits.
-fn push_present_wait(life: &mut Vec<Span>, job: &JobOfRun, ready_at: i64, now_ms: i64) {
-    let (sort, from_ms) = match job.status {
-        JobStatus::Pending | JobStatus::Waiting => (SpanSort::Ready, ready_at.max(job.execute_after)),
-        JobStatus::Scheduled => match life.last() {
-            Some(span) => (SpanSort::Backoff, span.until_ms),
-            None => return,
-        },
-        JobStatus::Blocked
-        | JobStatus::Running
-        | JobStatus::Successful
-        | JobStatus::Failed
-        | JobStatus::Skipped
-        | JobStatus::Cancelled => return,
-    };
-    if from_ms < now_ms {
-        let title = format!("waits for {}", duration(now_ms.saturating_sub(from_ms)));
-        life.push(Span { sort, from_ms, until_ms: now_ms, title });
+fn push_present_waits(life: &mut Vec<Span>, job: &JobOfRun, needed_until: i64, now_ms: i64) {
+    match (job.status, life.last()) {
+        (JobStatus::Pending, _) => push_waits(life, job, needed_until, job.ready_at, now_ms),
+        (JobStatus::Waiting, _) | (JobStatus::Scheduled, Some(_)) => {
+            push_waits(life, job, needed_until, Some(now_ms), now_ms);
+        }
+        (
+            JobStatus::Scheduled
+            | JobStatus::Blocked
+            | JobStatus::Running
+            | JobStatus::Successful
+            | JobStatus::Failed
+            | JobStatus::Skipped
+            | JobStatus::Cancelled,
+            _,
+        ) => {}
     }
+}
+
+fn push_wait(life: &mut Vec<Span>, sort: SpanSort, from_ms: i64, until_ms: i64) {
+    if from_ms >= until_ms {
+        return;
+    }
+    let lasted = duration(until_ms.saturating_sub(from_ms));
+    let title = match sort {
+        SpanSort::Ready => format!("ready for {lasted}"),
+        SpanSort::Backoff => format!("{lasted} until the next try"),
+        SpanSort::Waiting
+        | SpanSort::Successful
+        | SpanSort::Failed
+        | SpanSort::FailedAllowed
+        | SpanSort::Cancelled
+        | SpanSort::Ended
+        | SpanSort::Running => format!("waited for {lasted}"),
+    };
+    life.push(Span { sort, from_ms, until_ms, title });
 }
 
 fn row(job: &JobOfRun, life: &[Span], axis: &Axis) -> TimelineRow {
@@ -384,6 +452,7 @@ mod tests {
             started_at,
             finished_at,
             needed_until: Some(10_000),
+            ready_at: Some(10_000),
             group_id: None,
         }
     }
@@ -394,8 +463,10 @@ mod tests {
             worker_id: Some(1),
             outcome: "failed".to_owned(),
             error: Some("exit code 1\nmore".to_owned()),
+            ready_at: None,
             started_at: Some(started_at),
             finished_at,
+            retried_at: None,
         }
     }
 
@@ -406,7 +477,11 @@ mod tests {
 
     #[test]
     fn a_retried_job_has_a_bar_for_each_attempt_and_for_the_times_between() {
-        let retried = JobOfRun { attempt: 2, ..job(JobStatus::Successful, Some(40_000), Some(60_000)) };
+        let retried = JobOfRun {
+            attempt: 2,
+            ready_at: Some(40_000),
+            ..job(JobStatus::Successful, Some(40_000), Some(60_000))
+        };
         assert_eq!(
             spans(&retried, &[failed(1, 12_000, 20_000)], 90_000),
             [("q", 10_000, 12_000), ("f", 12_000, 20_000), ("w", 20_000, 40_000), ("k", 40_000, 60_000)]
@@ -414,10 +489,70 @@ mod tests {
     }
 
     #[test]
+    fn the_time_before_an_attempt_is_split_where_the_job_was_ready() {
+        // It waited for a slot until 14 s, failed, and was ready again at 30 s.
+        let first = Attempt { ready_at: Some(14_000), ..failed(1, 15_000, 20_000) };
+        let job = JobOfRun {
+            attempt: 2,
+            ready_at: Some(30_000),
+            ..job(JobStatus::Successful, Some(40_000), Some(60_000))
+        };
+        let expected = [
+            ("w", 10_000, 14_000),
+            ("q", 14_000, 15_000),
+            ("f", 15_000, 20_000),
+            ("w", 20_000, 30_000),
+            ("q", 30_000, 40_000),
+            ("k", 40_000, 60_000),
+        ];
+        assert_eq!(spans(&job, &[first], 90_000), expected);
+        let pending = JobOfRun { status: JobStatus::Pending, ..job.clone() };
+        assert_eq!(
+            spans(&pending, &[failed(1, 10_000, 20_000)], 90_000)[1..],
+            [("w", 20_000, 30_000), ("q", 30_000, 90_000)]
+        );
+        let waiting = JobOfRun { status: JobStatus::Waiting, ready_at: None, ..job };
+        assert_eq!(spans(&waiting, &[], 20_000), [("w", 10_000, 20_000)]);
+    }
+
+    #[test]
+    fn a_row_without_its_ready_time_and_a_clock_that_was_set_back_are_drawn() {
+        let unknown = JobOfRun { ready_at: None, ..job(JobStatus::Successful, Some(40_000), Some(60_000)) };
+        assert_eq!(spans(&unknown, &[], 90_000), [("q", 10_000, 40_000), ("k", 40_000, 60_000)]);
+        let late = JobOfRun { ready_at: Some(50_000), ..unknown.clone() };
+        assert_eq!(spans(&late, &[], 90_000), [("w", 10_000, 40_000), ("k", 40_000, 60_000)]);
+        let early = JobOfRun { ready_at: Some(5_000), ..unknown };
+        assert_eq!(spans(&early, &[], 90_000), [("q", 10_000, 40_000), ("k", 40_000, 60_000)]);
+    }
+
+    #[test]
     fn a_failed_job_ends_with_its_last_attempt() {
-        let job = JobOfRun { attempt: 2, ..job(JobStatus::Failed, Some(40_000), Some(41_000)) };
+        let job = JobOfRun {
+            attempt: 2,
+            ready_at: Some(40_000),
+            ..job(JobStatus::Failed, Some(40_000), Some(41_000))
+        };
         let found = spans(&job, &[failed(1, 10_000, 20_000), failed(2, 40_000, 41_000)], 90_000);
         assert_eq!(found, [("f", 10_000, 20_000), ("w", 20_000, 40_000), ("f", 40_000, 41_000)]);
+    }
+
+    #[test]
+    fn the_time_until_a_person_retried_the_run_is_no_backoff() {
+        let again = JobOfRun { attempt: 2, ..job(JobStatus::Successful, Some(81_000), Some(90_000)) };
+        let before = Attempt { retried_at: Some(80_000), ..failed(1, 12_000, 20_000) };
+        let expected = [
+            ("q", 10_000, 12_000),
+            ("f", 12_000, 20_000),
+            ("o", 20_000, 80_000),
+            ("q", 80_000, 81_000),
+            ("k", 81_000, 90_000),
+        ];
+        assert_eq!(spans(&again, std::slice::from_ref(&before), 95_000), expected);
+        let succeeded = Attempt { outcome: "successful".to_owned(), error: None, ..before };
+        let kept = spans(&again, std::slice::from_ref(&succeeded), 95_000);
+        assert_eq!(kept[1..3], [("k", 12_000, 20_000), ("o", 20_000, 80_000)]);
+        let kinds: Vec<&str> = life_of(&again, &[succeeded]).iter().map(|part| part.sort).collect();
+        assert_eq!(kinds, ["ready", "successful", "ended", "ready", "successful"]);
     }
 
     #[test]
@@ -430,6 +565,22 @@ mod tests {
         let next = spans(&job(JobStatus::Scheduled, Some(1), None), &[failed(1, 11_000, 12_000)], 20_000);
         assert_eq!(next.last(), Some(&("w", 12_000, 20_000)));
         assert_eq!(spans(&job(JobStatus::Blocked, None, None), &[], 20_000), []);
+    }
+
+    #[test]
+    fn the_axis_says_how_long_a_folded_time_is() {
+        let times = Times { zone: chrono_tz::Tz::UTC, now_ms: 100_000_000 };
+        let night = 36_000_000;
+        let jobs = [
+            job(JobStatus::Successful, Some(0), Some(60_000)),
+            job(JobStatus::Successful, Some(night), Some(night + 60_000)),
+        ];
+        let timeline = Timeline::new(&jobs, &BTreeMap::new(), 0, &times);
+        let labels: Vec<&str> =
+            timeline.folds.iter().filter_map(|fold| Some(fold.label.as_ref()?.1.as_str())).collect();
+        assert_eq!(labels, ["9h 58m"]);
+        let folded = timeline.folded.map(|folded| (folded.text, folded.is_in_axis));
+        assert_eq!(folded, Some(("Times without an attempt are folded: 9h 58m.".to_owned(), true)));
     }
 
     #[test]

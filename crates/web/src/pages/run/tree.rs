@@ -100,7 +100,7 @@ mod tests {
     fn reader() -> Reader {
         let times = Times { zone: Times::zone("UTC"), now_ms: 0 };
         let (base, form_token) = (String::new(), String::new());
-        Reader { base, times, rights: Rights::View, form_token, badges: Badges::default() }
+        Reader { base, times, rights: Rights::View, form_token, signed_in: None, badges: Badges::default() }
     }
 
     fn run(id: i64, parent: Option<i64>, status: RunStatus) -> TreeRun {

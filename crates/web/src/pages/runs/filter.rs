@@ -1,9 +1,11 @@
 //! Which runs the list shows, as the address says it.
 
+use chrono::{DateTime, SecondsFormat};
 use windlass_engine::store::{Cursor, ParamFilter, RunFilter, StartedBy, TimeRange};
 use windlass_engine::{RunSource, RunStatus};
 
 use super::RUNS_OF_PAGE;
+use crate::pages::times::Times;
 use crate::pages::url;
 
 /// What the list shows.
@@ -23,6 +25,12 @@ pub struct Filter {
     pub tag: Option<String>,
     /// What started them.
     pub trigger: Option<Trigger>,
+    /// The name of the schedule or the trigger that started them: `WORKFLOW/NAME`, or a name that is there once.
+    pub by: Option<String>,
+    /// The first instant at which they were accepted, in milliseconds.
+    pub from_ms: Option<i64>,
+    /// The instant before which they were accepted, in milliseconds.
+    pub until_ms: Option<i64>,
     /// Only runs with lower ids.
     pub before: Option<i64>,
 }
@@ -35,8 +43,8 @@ pub enum Tab {
     All,
     /// RUNNING.
     Running,
-    /// PENDING.
-    Waiting,
+    /// PENDING: none of their jobs has begun.
+    Pending,
     /// FAILED.
     Failed,
     /// CANCELLED.
@@ -48,7 +56,7 @@ pub enum Tab {
 impl Tab {
     const NAMED: [(Tab, &'static str); 5] = [
         (Tab::Running, "running"),
-        (Tab::Waiting, "waiting"),
+        (Tab::Pending, "pending"),
         (Tab::Failed, "failed"),
         (Tab::Cancelled, "cancelled"),
         (Tab::Successful, "successful"),
@@ -60,7 +68,7 @@ impl Tab {
         match self {
             Tab::All => None,
             Tab::Running => Some(RunStatus::Running),
-            Tab::Waiting => Some(RunStatus::Pending),
+            Tab::Pending => Some(RunStatus::Pending),
             Tab::Failed => Some(RunStatus::Failed),
             Tab::Cancelled => Some(RunStatus::Cancelled),
             Tab::Successful => Some(RunStatus::Successful),
@@ -123,6 +131,14 @@ impl Trigger {
         (Trigger::Source(RunSource::Manual), "manual", "schedule, by hand"),
         (Trigger::Source(RunSource::Event), "event", "event"),
     ];
+
+    /// What the list of runs compares.
+    pub(crate) fn started_by(self) -> StartedBy {
+        match self {
+            Trigger::Hand => StartedBy::Submission,
+            Trigger::Source(source) => StartedBy::Schedule(source),
+        }
+    }
 }
 
 impl Filter {
@@ -134,6 +150,10 @@ impl Filter {
         let mut filter = Filter::default();
         for (name, value) in url::filled_pairs(query)? {
             filter.set(&name, value)?;
+        }
+        // The form always sends a time up to now.
+        if filter.has_instants() {
+            filter.since = None;
         }
         Ok(filter)
     }
@@ -163,13 +183,16 @@ impl Filter {
                 Some((name, wanted)) if !name.is_empty() && !wanted.is_empty() => self.param = Some(value),
                 Some(_) | None => return Err(format!("`{value}` is no param. Write it as `name=value`.")),
             },
+            "from" => self.from_ms = Some(instant_ms(name, &value)?),
+            "until" => self.until_ms = Some(instant_ms(name, &value)?),
+            "by" => self.by = Some(value),
             "workflow" => self.workflow = Some(value),
             "key" => self.key = Some(value),
             "tag" => self.tag = Some(value),
             _ => {
                 return Err(format!(
-                    "`{name}` is no filter of runs. The filters are state, since, workflow, param, key, tag and \
-                     trigger."
+                    "`{name}` is no filter of runs. The filters are state, since, from, until, workflow, param, key, \
+                     tag, trigger and by."
                 ));
             }
         }
@@ -190,8 +213,15 @@ impl Filter {
         {
             pairs.push(("trigger", (*text).to_owned()));
         }
-        let texts =
-            [("workflow", &self.workflow), ("param", &self.param), ("key", &self.key), ("tag", &self.tag)];
+        let instants = [("from", self.from_ms), ("until", self.until_ms)];
+        pairs.extend(instants.into_iter().filter_map(|(name, at_ms)| Some((name, instant_text(at_ms?)?))));
+        let texts = [
+            ("by", &self.by),
+            ("workflow", &self.workflow),
+            ("param", &self.param),
+            ("key", &self.key),
+            ("tag", &self.tag),
+        ];
         pairs.extend(texts.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
         pairs.extend(self.before.map(|before| ("before", before.to_string())));
         pairs
@@ -209,28 +239,44 @@ impl Filter {
     #[must_use]
     pub fn time(&self) -> Since {
         self.since.unwrap_or(match self.tab {
-            Tab::Running | Tab::Waiting => Since::Ever,
+            Tab::Running | Tab::Pending => Since::Ever,
             Tab::All | Tab::Failed | Tab::Cancelled | Tab::Successful => match (&self.key, self.before) {
-                (None, None) => Since::Day,
-                (Some(_), _) | (_, Some(_)) => Since::Ever,
+                (None, None) if !self.has_instants() => Since::Day,
+                (None, None) | (Some(_), _) | (_, Some(_)) => Since::Ever,
             },
         })
     }
 
+    /// Whether the time has a beginning or an end of its own.
+    #[must_use]
+    pub fn has_instants(&self) -> bool {
+        self.from_ms.is_some() || self.until_ms.is_some()
+    }
+
+    /// Whether the reader has chosen the time.
+    #[must_use]
+    pub fn has_chosen_time(&self) -> bool {
+        self.since.is_some() || self.has_instants()
+    }
+
     /// The same in words, after a number of runs.
-    pub(super) fn time_in_words(&self) -> &'static str {
-        match self.time() {
-            Since::Hour => "of the last hour",
-            Since::Day => "of the last 24 hours",
-            Since::Week => "of the last 7 days",
-            Since::Month => "of the last 30 days",
-            Since::Ever => "of all times",
+    pub(super) fn time_in_words(&self, times: &Times) -> String {
+        let at = |at_ms| times.minute(at_ms);
+        match (self.from_ms, self.until_ms, self.time()) {
+            (Some(from), Some(until), _) => format!("from {} until {}", at(from), at(until)),
+            (Some(from), None, _) => format!("since {}", at(from)),
+            (None, Some(until), _) => format!("until {}", at(until)),
+            (None, None, Since::Hour) => "of the last hour".to_owned(),
+            (None, None, Since::Day) => "of the last 24 hours".to_owned(),
+            (None, None, Since::Week) => "of the last 7 days".to_owned(),
+            (None, None, Since::Month) => "of the last 30 days".to_owned(),
+            (None, None, Since::Ever) => "of all times".to_owned(),
         }
     }
 
     /// Whether this is the time that is shown, for the form.
     pub(super) fn is_time(&self, since: &Since) -> bool {
-        self.time() == *since
+        !self.has_instants() && self.time() == *since
     }
 
     /// Whether this trigger is asked for, for the form.
@@ -261,17 +307,29 @@ impl Filter {
     /// Whether anything but the state and the time is asked for.
     #[must_use]
     pub fn has_conditions(&self) -> bool {
-        let Filter { tab: _, since: _, workflow, param, key, tag, trigger, before: _ } = self;
-        workflow.is_some() || param.is_some() || key.is_some() || tag.is_some() || trigger.is_some()
+        self.workflow.is_some() || self.has_instants() || self.compares_rows()
     }
 
-    /// The first instant that is shown.
+    /// Whether runs are asked for by what no index counts.
+    #[must_use]
+    pub fn compares_rows(&self) -> bool {
+        let Filter { param, key, tag, trigger, by, .. } = self;
+        param.is_some() || key.is_some() || tag.is_some() || trigger.is_some() || by.is_some()
+    }
+
+    /// The time that is shown.
     #[must_use]
     pub fn created(&self, now_ms: i64) -> TimeRange {
-        TimeRange { from_ms: self.time().hours().map(|hours| now_ms - hours * 3_600_000), until_ms: None }
+        match self.has_instants() {
+            true => TimeRange { from_ms: self.from_ms, until_ms: self.until_ms },
+            false => TimeRange {
+                from_ms: self.time().hours().map(|hours| now_ms - hours * 3_600_000),
+                until_ms: None,
+            },
+        }
     }
 
-    /// The filter of the store.
+    /// The filter of the store, but for the name of what started the runs, which needs a look into the tables.
     #[must_use]
     pub fn of_store(&self, now_ms: i64) -> RunFilter {
         RunFilter {
@@ -290,14 +348,44 @@ impl Filter {
                 })
                 .into_iter()
                 .collect(),
-            started_by: self.trigger.map(|trigger| match trigger {
-                Trigger::Hand => StartedBy::Submission,
-                Trigger::Source(source) => StartedBy::Schedule(source),
-            }),
+            started_by: self.trigger.map(Trigger::started_by),
             cursor: Cursor { before: self.before, after: None, limit: RUNS_OF_PAGE },
             ..RunFilter::default()
         }
     }
+}
+
+fn instant_ms(name: &str, text: &str) -> Result<i64, String> {
+    match DateTime::parse_from_rfc3339(text) {
+        Ok(at) => Ok(at.timestamp_millis()),
+        Err(_no_instant) => {
+            Err(format!("`{text}` is no instant for `{name}`. Write it as 2026-11-21T06:00:00Z."))
+        }
+    }
+}
+
+fn instant_text(at_ms: i64) -> Option<String> {
+    Some(DateTime::from_timestamp_millis(at_ms)?.to_rfc3339_opts(SecondsFormat::Millis, true))
+}
+
+/// The query with its `from` and `until` as instants, if a form has sent local times of the reader. So the address of a list
+/// means the same to everybody.
+///
+/// # Errors
+/// A sentence if the query is too long or no text.
+pub fn with_instants(query: &str, times: &Times) -> Result<Option<String>, String> {
+    let mut has_local = false;
+    let pairs = url::filled_pairs(query)?.into_iter().map(|(name, value)| {
+        let local = match name.as_str() {
+            "from" | "until" => times.instant_of(&value).and_then(instant_text),
+            _ => None,
+        };
+        has_local |= local.is_some();
+        (name, local.unwrap_or(value))
+    });
+    let pairs: Vec<(String, String)> = pairs.collect();
+    let query = url::query(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    Ok(has_local.then_some(query))
 }
 
 #[cfg(test)]
@@ -310,7 +398,8 @@ mod tests {
         for query in [
             "",
             "?state=failed&since=7d&trigger=event&workflow=etl%20orders&param=day%3D2026-11-21&key=k%26&tag=t&before=9",
-            "?state=waiting",
+            "?state=pending",
+            "?from=2026-11-21T05%3A00%3A00.000Z&until=2026-11-21T06%3A00%3A00.000Z&by=etl%2Fnight",
         ] {
             let filter = Filter::parse(query.trim_start_matches('?')).unwrap();
             assert_eq!(filter.query(), query);
@@ -322,16 +411,28 @@ mod tests {
     fn what_is_no_filter_is_refused() {
         let cases = [
             ("stat=failed", "is no filter of runs"),
-            ("state=broken", "running, waiting, failed, cancelled, successful"),
+            ("state=broken", "running, pending, failed, cancelled, successful"),
             ("since=2d", "1h, 24h, 7d, 30d, ever"),
             ("before=x", "is no number of a run"),
             ("param=day", "name=value"),
+            ("from=today", "is no instant for `from`"),
         ];
         for (query, says) in cases {
             let error = Filter::parse(query).unwrap_err();
             assert!(error.contains(says), "{error}");
         }
         assert!(Filter::parse(&format!("key={}", "k".repeat(501))).unwrap_err().contains("500 bytes"));
+    }
+
+    #[test]
+    fn local_times_of_a_form_become_instants() {
+        let times = Times { zone: chrono_tz::Tz::Europe__Berlin, now_ms: 0 };
+        let sent = with_instants("state=&since=24h&from=2026-11-21T06:00&until=", &times).unwrap().unwrap();
+        assert_eq!(sent, "?since=24h&from=2026-11-21T05%3A00%3A00.000Z");
+        let filter = Filter::parse(&sent[1..]).unwrap();
+        assert_eq!((filter.since, filter.from_ms), (None, Some(1_795_237_200_000)));
+        assert_eq!(filter.created(5).from_ms, filter.from_ms);
+        assert_eq!(with_instants(&sent[1..], &times).unwrap(), None);
     }
 
     #[test]

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use windlass_engine::RunStatus;
-use windlass_engine::store::{Count, Failures, FocusedJob, HistogramPart, JobCounts, Page, Run};
+use windlass_engine::store::{Count, Failures, FocusedJob, HistogramPart, JobCounts, Page, Run, Triggered};
 
-pub use filter::{Filter, Since, Tab, Trigger};
+pub use filter::{Filter, Since, Tab, Trigger, with_instants};
 pub(super) use row::{look_of, params_in_a_line, slot_in_words, took_ms, value_as_text};
 
 use super::frame::{Frame, Reader, Section};
@@ -41,7 +41,9 @@ pub struct RunsData {
     pub usual_ms: BTreeMap<String, i64>,
     /// The names of schedules, by id.
     pub schedules: BTreeMap<i64, String>,
-    /// How many runs are in each state; empty if the filter can't be counted.
+    /// How triggers started runs, by run.
+    pub triggered: BTreeMap<i64, Triggered>,
+    /// How many runs are in each state.
     pub counts: Vec<(RunStatus, Count)>,
     /// What failed since the last visit.
     pub failures: Failures,
@@ -58,10 +60,26 @@ pub struct RunsData {
 /// Since when failures are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visited {
-    /// Since the reader marked them as seen.
-    Marked,
-    /// For a day.
-    Never,
+    /// Since the reader marked them as seen, at this instant in milliseconds.
+    Marked(i64),
+    /// For a day, which began at this instant.
+    Never(i64),
+}
+
+impl Visited {
+    fn is_marked(self) -> bool {
+        match self {
+            Visited::Marked(_) => true,
+            Visited::Never(_) => false,
+        }
+    }
+
+    /// The instant since which failures are asked for.
+    fn since_ms(self) -> i64 {
+        match self {
+            Visited::Marked(since_ms) | Visited::Never(since_ms) => since_ms,
+        }
+    }
 }
 
 /// Something that is wrong, with a link.
@@ -99,6 +117,9 @@ struct RunsPage<'d> {
     older: Option<String>,
     found: String,
     all_matching: Vec<(&'static str, String)>,
+    /// The beginning and the end of the time, as fields of the form have them.
+    from: String,
+    until: String,
 }
 
 /// The page Runs.
@@ -117,8 +138,10 @@ pub fn page(data: &RunsData, reader: &Reader) -> askama::Result<String> {
         filter: &data.filter,
         workflows: &data.workflows,
         rows: data.runs.rows.iter().map(|run| RunRow::new(run, data, reader)).collect(),
-        found: found(data),
+        found: found(data, reader),
         all_matching: data.filter.pairs(),
+        from: data.filter.from_ms.map_or_else(String::new, |at_ms| reader.times.field(at_ms)),
+        until: data.filter.until_ms.map_or_else(String::new, |at_ms| reader.times.field(at_ms)),
         newest,
         older,
         notes: &data.notes,
@@ -131,7 +154,7 @@ fn tabs(data: &RunsData, reader: &Reader) -> Vec<TabLink> {
     let tabs = [
         (Tab::All, "All", None),
         (Tab::Running, "Running", Some(RUNNING)),
-        (Tab::Waiting, "Waiting", Some(WAITING)),
+        (Tab::Pending, "Pending", Some(WAITING)),
         (Tab::Failed, "Failed", Some(FAILED)),
         (Tab::Cancelled, "Cancelled", Some(CANCELLED)),
         (Tab::Successful, "Successful", Some(SUCCESSFUL)),
@@ -155,8 +178,8 @@ fn tabs(data: &RunsData, reader: &Reader) -> Vec<TabLink> {
 }
 
 /// What the foot of the list says about how much was looked at.
-fn found(data: &RunsData) -> String {
-    let range = data.filter.time_in_words();
+fn found(data: &RunsData, reader: &Reader) -> String {
+    let range = data.filter.time_in_words(&reader.times);
     match (data.runs.rows.len(), data.runs.searched_to) {
         (0, None) => format!("No run {range}"),
         (0, Some(id)) => format!("None found down to run {id}"),

@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::store::{Page, Run, RunFilter};
-use windlass_engine::{Result, RunStatus, Store};
+use windlass_engine::store::{Count, Cursor, Page, Run, RunFilter, Schedule};
+use windlass_engine::{Error, Result, RunSource, RunStatus, Store};
+use windlass_views::FindingView;
 
-use super::{Filter, Note, RunsData, Visited};
-use crate::pages::times::Times;
+use super::{Filter, Note, RunsData, Tab, Visited};
+use crate::pages::times::{Times, grouped};
 
+const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 24 * 3_600_000;
+/// Where the counts of runs that are found by comparing rows stop.
+const COUNTED_MAX: i64 = 999;
+/// So many paused queues are named.
+const QUEUES_NAMED_MAX: i64 = 5;
 /// The parts of the picture of the last 24 hours.
 const PARTS: usize = 48;
 /// Failures of so many days are shown at most, however long ago the last visit was.
@@ -22,11 +28,19 @@ pub struct LastVisit(pub Option<i64>);
 
 /// Reads what the page shows for a filter.
 ///
+/// `findings` is what the fast checks found.
+///
 /// # Errors
 /// Returns the database's error, and [`windlass_engine::Error::Invalid`] for texts that can't be searched for.
-pub fn read(store: &Store, filter: Filter, visit: LastVisit, times: &Times) -> Result<RunsData> {
+pub fn read(
+    store: &Store,
+    filter: Filter,
+    visit: LastVisit,
+    findings: Vec<FindingView>,
+    times: &Times,
+) -> Result<RunsData> {
     let now_ms = times.now_ms;
-    let runs = store.runs().list_full(&filter.of_store(now_ms))?;
+    let runs = store.runs().list_full(&of_store(store, &filter, now_ms)?)?;
     let ids = |wanted: fn(&Run) -> bool| -> Vec<i64> {
         runs.rows.iter().filter(|run| wanted(run)).map(|run| run.id).collect()
     };
@@ -34,25 +48,26 @@ pub fn read(store: &Store, filter: Filter, visit: LastVisit, times: &Times) -> R
     let mut workflows: Vec<&str> = runs.rows.iter().map(|run| run.workflow.as_str()).collect();
     workflows.sort_unstable();
     workflows.dedup();
-    let visited = if visit.0.is_some() { Visited::Marked } else { Visited::Never };
-    let since_ms = visit.0.unwrap_or(now_ms - DAY_MS).clamp(now_ms - VISIT_DAYS_MAX * DAY_MS, now_ms);
-    let counted =
-        filter.param.is_none() && filter.key.is_none() && filter.tag.is_none() && filter.trigger.is_none();
-    let paused = store.queues().paused()?;
+    // A day began at a full minute, and the parts of the picture are half hours of the clock: so the page stays the same while
+    // nothing changes.
+    let visited = match visit.0 {
+        Some(at_ms) => Visited::Marked(at_ms.clamp(now_ms - VISIT_DAYS_MAX * DAY_MS, now_ms)),
+        None => Visited::Never((now_ms - DAY_MS).div_euclid(MINUTE_MS) * MINUTE_MS),
+    };
+    let part_ms = DAY_MS / PARTS as i64;
+    let picture_until_ms = (now_ms.div_euclid(part_ms) + 1) * part_ms;
     Ok(RunsData {
         focused: store.runs().focused_jobs(&interesting)?,
         slot_holders: store.runs().slot_holders_of(&keys_waited_for(&runs.rows))?,
         counts_of_jobs: store.runs().job_counts_of_small(&interesting)?,
         usual_ms: store.runs().usual_durations(&workflows)?,
         schedules: schedules(store, &runs)?,
-        counts: match counted {
-            true => store.runs().counts(filter.workflow.as_deref(), filter.created(now_ms))?,
-            false => Vec::new(),
-        },
-        failures: store.runs().failures_since(since_ms)?,
+        triggered: store.runs().triggered(&ids(|run| run.source == Some(RunSource::Event)))?,
+        counts: counts(store, &filter, now_ms)?,
+        failures: store.runs().failures_since(visited.since_ms())?,
         visited,
-        histogram: store.runs().histogram(now_ms - DAY_MS, now_ms, PARTS)?,
-        notes: notes(store, times, &paused)?,
+        histogram: store.runs().histogram(picture_until_ms - DAY_MS, picture_until_ms, PARTS)?,
+        notes: notes(store, times, findings)?,
         workflows: names_of_workflows(store, &filter, &workflows)?,
         runs,
         filter,
@@ -87,37 +102,98 @@ fn names_of_workflows(store: &Store, filter: &Filter, of_page: &[&str]) -> Resul
     Ok(names)
 }
 
-/// What is wrong with the system, as far as it is fast to find out.
-fn notes(store: &Store, times: &Times, paused: &[String]) -> Result<Vec<Note>> {
-    let health = store.upkeep().health()?;
-    let mut notes = Vec::new();
-    let waiting = health.pending + health.overdue;
-    if health.live_workers == 0 && waiting + health.running > 0 {
-        let text = format!("No worker is alive, and {waiting} jobs are ready or overdue");
-        notes.push(Note { about: "Workers", subject: None, text });
+/// The filter of the store. The name of what started the runs is that of a schedule, or else of a trigger.
+///
+/// # Errors
+/// Returns the database's error, and [`Error::Invalid`] for a name that several schedules have.
+pub(in crate::pages) fn of_store(store: &Store, filter: &Filter, now_ms: i64) -> Result<RunFilter> {
+    let wanted = filter.of_store(now_ms);
+    let Some(by) = &filter.by else { return Ok(wanted) };
+    let (workflow, name) = match by.split_once('/') {
+        Some((workflow, name)) => (Some(workflow.to_owned()), name),
+        None => (filter.workflow.clone(), by.as_str()),
+    };
+    let is_meant = |schedule: &Schedule| {
+        schedule.name == name && workflow.as_ref().is_none_or(|workflow| *workflow == schedule.workflow)
+    };
+    let schedules: Vec<Schedule> = store.schedules().list()?.into_iter().filter(is_meant).collect();
+    match schedules.as_slice() {
+        [] => Ok(RunFilter { trigger: Some(name.to_owned()), workflow, ..wanted }),
+        [one] => Ok(RunFilter { schedule_id: Some(one.id), ..wanted }),
+        several => {
+            let keys: Vec<String> = several.iter().take(5).map(Schedule::key).collect();
+            let reason = format!("several schedules are called `{name}`; write one of {}", keys.join(", "));
+            Err(Error::invalid("find runs by what started them", reason))
+        }
     }
-    for (name, due_at) in &health.late_schedules {
+}
+
+/// How many runs are in each state. Unfinished ones are of all times, unless the reader has chosen the time.
+fn counts(store: &Store, filter: &Filter, now_ms: i64) -> Result<Vec<(RunStatus, Count)>> {
+    let by_index = match filter.compares_rows() {
+        false => store.runs().counts(filter.workflow.as_deref(), filter.created(now_ms))?,
+        true => Vec::new(),
+    };
+    if !filter.compares_rows() && !filter.has_chosen_time() {
+        return Ok(by_index);
+    }
+    let of_tab = |tab| Filter { tab, before: None, ..filter.clone() };
+    let is_over = |status: &RunStatus| status.is_terminal();
+    let (finished, unfinished): (Vec<RunStatus>, Vec<RunStatus>) =
+        RunStatus::ALL.into_iter().partition(is_over);
+    let mut counts = counts_by_rows(store, &of_tab(Tab::Running), unfinished, now_ms)?;
+    counts.extend(match filter.compares_rows() {
+        true => counts_by_rows(store, &of_tab(Tab::Failed), finished, now_ms)?,
+        false => by_index.into_iter().filter(|(status, _)| is_over(status)).collect(),
+    });
+    Ok(counts)
+}
+
+/// The same for some states, from the newest runs that match.
+fn counts_by_rows(
+    store: &Store,
+    filter: &Filter,
+    statuses: Vec<RunStatus>,
+    now_ms: i64,
+) -> Result<Vec<(RunStatus, Count)>> {
+    let wanted = of_store(store, filter, now_ms)?;
+    let cursor = Cursor::newest(COUNTED_MAX);
+    let page = store.runs().list(&RunFilter { statuses: statuses.clone(), cursor, ..wanted })?;
+    let count = |status| Count {
+        number: page.rows.iter().filter(|run| run.status == status).count() as i64,
+        is_exact: page.next.is_none(),
+    };
+    Ok(statuses.into_iter().map(|status| (status, count(status))).collect())
+}
+
+/// What is wrong with the system: the late schedules and the paused queues by their names, and what else the checks found.
+fn notes(store: &Store, times: &Times, findings: Vec<FindingView>) -> Result<Vec<Note>> {
+    let mut notes = Vec::new();
+    let late = store.upkeep().late_schedules()?;
+    let is_named_here = |finding: &FindingView| {
+        finding.about == "queues" || (finding.about == "schedules" && !late.is_empty())
+    };
+    for finding in findings.into_iter().filter(|finding| !is_named_here(finding)) {
+        notes.push(Note { about: finding.about, subject: None, text: finding.message });
+    }
+    for (name, due_at) in &late {
         let late = crate::pages::times::rough_duration(times.now_ms - due_at);
         let path = name.split_once('/').map_or(name.as_str(), |(workflow, _)| workflow);
         notes.push(Note {
-            about: "Schedule",
+            about: "schedule",
             subject: Some((name.clone(), format!("/workflows/{}", crate::pages::url::encode(path)))),
             text: format!("is {late} late"),
         });
     }
-    for name in paused.iter().take(5) {
-        let subject = Some((name.clone(), "/queues".to_owned()));
-        notes.push(Note { about: "Queue", subject, text: "is paused".to_owned() });
-    }
-    if health.orphans > 0 {
-        let text = format!("{} running jobs have no living worker", health.orphans);
-        notes.push(Note { about: "Workers", subject: None, text });
-    }
-    for (_id, host, lacking) in &health.short_workers {
+    for queue in store.queues().paused_with_jobs(QUEUES_NAMED_MAX)? {
+        let since = times.minute(queue.paused_at);
+        let number =
+            format!("{}{}", grouped(queue.pending.number), if queue.pending.is_exact { "" } else { "+" });
+        let wait = if number == "1" { "job waits" } else { "jobs wait" };
         notes.push(Note {
-            about: "Worker",
-            subject: None,
-            text: format!("on {host} can't start jobs: {lacking}"),
+            about: "queue",
+            subject: Some((queue.name, "/queues".to_owned())),
+            text: format!("has been paused since {since}, {number} {wait}"),
         });
     }
     Ok(notes)

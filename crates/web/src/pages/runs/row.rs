@@ -1,10 +1,11 @@
 //! A row of the list.
 
 use serde_json::Value as Json;
-use windlass_engine::store::{FocusedJob, KeyHolder, Run, first_line};
+use windlass_engine::store::{FocusedJob, KeyHolder, Run, Taken, Triggered, first_line};
 use windlass_engine::{JobStatus, RunSource, RunStatus, WaitsFor};
 
 use super::RunsData;
+use crate::pages::fields::FORM_KEY;
 use crate::pages::frame::Reader;
 use crate::pages::look::{Look, WAITING};
 use crate::pages::times::{Stamp, duration, rough_duration};
@@ -196,13 +197,28 @@ fn segments(run: &Run, focused: Option<&FocusedJob>, data: &RunsData) -> Vec<&'s
 
 fn trigger(run: &Run, data: &RunsData) -> (&'static str, String) {
     let schedule = run.schedule_id.and_then(|id| data.schedules.get(&id)).cloned().unwrap_or_default();
+    let by = run.started_by.clone().unwrap_or_default();
+    let list =
+        |parts: [String; 2]| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
     match run.source {
-        None => ("By hand", run.run_key.as_ref().map_or_else(String::new, |key| format!("key {key}"))),
+        None => {
+            let key = run.run_key.as_ref().filter(|key| !key.starts_with(FORM_KEY));
+            ("By hand", list([by, key.map_or_else(String::new, |key| format!("key {key}"))]))
+        }
         Some(RunSource::Schedule) => ("Schedule", schedule),
         Some(RunSource::Catchup) => ("Catch-up", schedule),
         Some(RunSource::Backfill) => ("Backfill", schedule),
-        Some(RunSource::Manual) => ("Schedule, by hand", schedule),
-        Some(RunSource::Event) => ("Event", String::new()),
+        Some(RunSource::Manual) => ("Schedule, by hand", list([schedule, by])),
+        Some(RunSource::Event) => match data.triggered.get(&run.id) {
+            None => ("Event", String::new()),
+            Some(Triggered { trigger, taken }) => match taken {
+                Some(Taken::Event { name: Some(name), .. }) => {
+                    ("Event", format!("{name}, trigger {trigger}"))
+                }
+                Some(Taken::EndOfRun(id)) => ("End of a run", format!("#{id}, trigger {trigger}")),
+                Some(Taken::Event { name: None, .. }) | None => ("Event", format!("trigger {trigger}")),
+            },
+        },
     }
 }
 

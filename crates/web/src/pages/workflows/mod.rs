@@ -4,8 +4,8 @@ pub mod read;
 mod schedules;
 
 use askama::Template;
-use windlass_engine::RunStatus;
 use windlass_engine::store::{JobOfRun, Occurrence, RegisteredVersion, Registration, RunSummary, Schedule};
+use windlass_engine::{JobStatus, RunStatus};
 
 use super::frame::{Frame, Reader, Section};
 use super::look::{Failure, Look};
@@ -31,6 +31,17 @@ pub struct WorkflowSummary {
     pub runs: Vec<RunSummary>,
     /// Its schedules.
     pub schedules: Vec<Schedule>,
+}
+
+/// A page of the list of workflows.
+#[derive(Debug)]
+pub struct WorkflowList {
+    /// The workflows, by name.
+    pub rows: Vec<WorkflowSummary>,
+    /// The name after which the next page begins.
+    pub next: Option<String>,
+    /// Whether it is the first page.
+    pub is_first: bool,
 }
 
 /// What is shown of one workflow.
@@ -86,13 +97,15 @@ struct Row {
 struct WorkflowsPage {
     frame: Frame,
     rows: Vec<Row>,
+    next: Option<String>,
+    is_first: bool,
 }
 
 /// The list of workflows.
 ///
 /// # Errors
 /// As of the template engine, which writes into memory.
-pub fn list(workflows: &[WorkflowSummary], reader: &Reader) -> askama::Result<String> {
+pub fn list(workflows: &WorkflowList, reader: &Reader) -> askama::Result<String> {
     let row = |workflow: &WorkflowSummary| {
         let name = &workflow.registration.name;
         Row {
@@ -115,7 +128,12 @@ pub fn list(workflows: &[WorkflowSummary], reader: &Reader) -> askama::Result<St
     };
     WorkflowsPage {
         frame: Frame::new(reader, Section::Workflows, "Workflows"),
-        rows: workflows.iter().map(row).collect(),
+        rows: workflows.rows.iter().map(row).collect(),
+        next: workflows
+            .next
+            .as_ref()
+            .map(|name| format!("{}/workflows{}", reader.base, url::query([("after", name.as_str())]))),
+        is_first: workflows.is_first,
     }
     .render()
 }
@@ -170,6 +188,9 @@ fn strip(runs: &[RunSummary], times: &Times) -> Strip {
 struct GridRow {
     name: String,
     cells: Vec<Option<GridCell>>,
+    /// The median of the last attempts that succeeded, and the last of them.
+    usual: String,
+    last: String,
 }
 
 struct GridCell {
@@ -202,6 +223,7 @@ struct WorkflowPage {
     grid: Vec<GridRow>,
     schedules: Vec<ScheduleRow>,
     versions: Vec<VersionRow>,
+    newest_run: i64,
 }
 
 /// The page of a workflow.
@@ -242,6 +264,7 @@ pub fn page(data: &WorkflowData, reader: &Reader) -> askama::Result<String> {
                 is_active: active == Some(version.version),
             })
             .collect(),
+        newest_run: data.runs.first().map_or(0, |run| run.id),
         name: data.name.clone(),
         frame: Frame::new(reader, Section::Workflows, &data.name),
     }
@@ -252,19 +275,37 @@ pub fn page(data: &WorkflowData, reader: &Reader) -> askama::Result<String> {
 fn grid(runs: &[(i64, Vec<JobOfRun>)]) -> Vec<GridRow> {
     let Some((_, newest)) = runs.last() else { return Vec::new() };
     let own = newest.iter().filter(|job| job.group_id.is_none()).take(JOBS_OF_GRID);
-    own.map(|job| GridRow {
-        name: job.name.clone(),
-        cells: runs
-            .iter()
-            .map(|(run_id, jobs)| {
-                let found = jobs.iter().find(|other| other.name == job.name)?;
-                Some(GridCell {
-                    run_id: *run_id,
-                    job_id: found.id,
-                    look: Look::of_job(found.status, Failure::of(found.allow_failure)),
+    own.map(|job| {
+        let (usual, last) = durations(runs, &job.name);
+        GridRow {
+            usual,
+            last,
+            name: job.name.clone(),
+            cells: runs
+                .iter()
+                .map(|(run_id, jobs)| {
+                    let found = jobs.iter().find(|other| other.name == job.name)?;
+                    Some(GridCell {
+                        run_id: *run_id,
+                        job_id: found.id,
+                        look: Look::of_job(found.status, Failure::of(found.allow_failure)),
+                    })
                 })
-            })
-            .collect(),
+                .collect(),
+        }
     })
     .collect()
+}
+
+/// How long the attempts of a job took that succeeded in these runs: the one in the middle, and the newest one.
+fn durations(runs: &[(i64, Vec<JobOfRun>)], name: &str) -> (String, String) {
+    let took = |jobs: &[JobOfRun]| {
+        let job = jobs.iter().find(|job| job.name == name && job.status == JobStatus::Successful)?;
+        Some((job.finished_at? - job.started_at?).max(0))
+    };
+    let mut all: Vec<i64> = runs.iter().filter_map(|(_run_id, jobs)| took(jobs)).collect();
+    let last = all.last().copied();
+    all.sort_unstable();
+    let usual = all.get(all.len() / 2).copied();
+    (usual.map_or_else(String::new, duration), last.map_or_else(String::new, duration))
 }

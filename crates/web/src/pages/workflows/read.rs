@@ -3,23 +3,28 @@
 use windlass_engine::store::{JobOrder, JobPart, JobWindow, OccurrenceStatus, RunFilter, Schedule};
 use windlass_engine::{Error, Result, Store};
 
-use super::{RUNS_OF_GRID, RUNS_OF_STRIP, WorkflowData, WorkflowSummary};
+use super::{RUNS_OF_GRID, RUNS_OF_STRIP, WorkflowData, WorkflowList, WorkflowSummary};
 
-/// The most workflows of the list.
-const WORKFLOWS_MAX: usize = 200;
+/// The most workflows of a page of the list.
+pub const WORKFLOWS_OF_PAGE: usize = 200;
 /// The most jobs of a run in the grid.
 const JOBS_READ: i64 = 200;
 const VERSIONS_SHOWN: i64 = 20;
 const SKIPPED_SHOWN: i64 = 5;
 
-/// The registered workflows with their newest runs.
+/// A page of the registered workflows with their newest runs: those after a name.
 ///
 /// # Errors
 /// Returns the database's error.
-pub fn list(store: &Store) -> Result<Vec<WorkflowSummary>> {
+pub fn list(store: &Store, after: Option<&str>) -> Result<WorkflowList> {
     let schedules = store.schedules().list()?;
-    let registrations = store.registrations().list()?.into_iter().take(WORKFLOWS_MAX);
-    registrations
+    let mut registrations = store.registrations().list()?;
+    registrations.retain(|registration| after.is_none_or(|after| registration.name.as_str() > after));
+    let has_more = registrations.len() > WORKFLOWS_OF_PAGE;
+    registrations.truncate(WORKFLOWS_OF_PAGE);
+    let next = registrations.last().filter(|_| has_more).map(|last| last.name.clone());
+    let rows: Result<Vec<WorkflowSummary>> = registrations
+        .into_iter()
         .map(|registration| {
             let own = |schedule: &&Schedule| schedule.workflow == registration.name;
             Ok(WorkflowSummary {
@@ -28,7 +33,8 @@ pub fn list(store: &Store) -> Result<Vec<WorkflowSummary>> {
                 registration,
             })
         })
-        .collect()
+        .collect();
+    Ok(WorkflowList { rows: rows?, next, is_first: after.is_none() })
 }
 
 fn newest(store: &Store, workflow: &str) -> Result<Vec<windlass_engine::store::RunSummary>> {
@@ -68,7 +74,7 @@ pub fn one(store: &Store, name: &str) -> Result<WorkflowData> {
         description: found.as_ref().and_then(|(_, workflow)| workflow.description.clone()),
         registration: found.map(|(registration, _)| registration),
         usual_ms: store.runs().usual_durations(&[name])?.remove(name),
-        versions: store.registrations().versions(name, VERSIONS_SHOWN)?,
+        versions: store.registrations().versions(name, None, VERSIONS_SHOWN)?,
         jobs,
         runs,
         schedules,

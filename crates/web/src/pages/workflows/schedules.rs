@@ -4,10 +4,13 @@ use windlass_engine::store::{Occurrence, Schedule};
 use windlass_views::{catchup_name, overlap_name};
 use windlass_workflow::duration::to_text;
 use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule as Definition};
-use windlass_workflow::schedule::local_text;
+use windlass_workflow::schedule::{Timetable, local_text};
 
 use crate::pages::frame::Reader;
 use crate::pages::times::Stamp;
+
+/// So many of the next times are shown.
+const TIMES_SHOWN: usize = 5;
 
 /// A schedule, and what can be done with it.
 pub(super) struct ScheduleRow {
@@ -19,7 +22,8 @@ pub(super) struct ScheduleRow {
     pub(super) is_paused: bool,
     /// Whether it can be paused, resumed and triggered.
     pub(super) is_registered: bool,
-    pub(super) next: Option<Stamp>,
+    /// The next times, the earliest first.
+    pub(super) next: Vec<Stamp>,
     pub(super) skipped: Vec<(Stamp, String)>,
     /// The address of its forms.
     pub(super) href: String,
@@ -35,7 +39,7 @@ impl ScheduleRow {
             state: state(schedule),
             is_paused: schedule.paused_at.is_some(),
             is_registered: schedule.is_registered && schedule.removed_at.is_none(),
-            next: schedule.next_at.filter(|_| schedule.is_active()).map(|at| times.stamp(at)),
+            next: next(schedule, times.now_ms).into_iter().map(|at| times.stamp(at)).collect(),
             skipped: skipped
                 .iter()
                 .map(|occurrence| {
@@ -46,6 +50,18 @@ impl ScheduleRow {
             href: format!("{}/schedules/{}", reader.base, schedule.id),
         }
     }
+}
+
+/// The next times of a schedule that can fire.
+fn next(schedule: &Schedule, now_ms: i64) -> Vec<i64> {
+    if !schedule.is_active() {
+        return Vec::new();
+    }
+    let Ok(timetable) = Timetable::of(&schedule.definition) else {
+        return schedule.next_at.into_iter().collect();
+    };
+    let from_ms = now_ms.max(schedule.decided_until);
+    timetable.after(from_ms).take(TIMES_SHOWN).map(|occurrence| occurrence.at_ms).collect()
 }
 
 fn state(schedule: &Schedule) -> &'static str {

@@ -40,7 +40,11 @@ fn execute(attempt: &Attempt, ends: &Arc<FakeEnds>) -> Result<Outcome, Outcome> 
     let run = run.as_deref();
     let values = TemplateValues::of(attempt, run, &uses)?;
     let secrets = Secrets::fake(&secrets);
-    let request = request::build(&http, &values.with_secrets(&secrets), &attempt.idempotency_key())?;
+    let keys = request::Keys {
+        idempotency_key: attempt.idempotency_key(),
+        traceparent: run.map(|run| attempt.traceparent(run)),
+    };
+    let request = request::build(&http, &values.with_secrets(&secrets), &keys)?;
     secrets.mask(attempt);
     let saved = http.save.as_deref().map(|save| place(save, attempt, run, &values)).transpose()?;
     let what = what(&request);

@@ -82,7 +82,11 @@ impl Http {
         let values = TemplateValues::of(attempt, run.as_deref(), &uses)?;
         let run_folder = run.as_deref().and_then(|run| run.dir.as_deref()).map(Path::new);
         let secrets = Secrets::resolve(attempt, &secrets, run_folder)?;
-        let request = request::build(&http, &values.with_secrets(&secrets), &attempt.idempotency_key())?;
+        let keys = request::Keys {
+            idempotency_key: attempt.idempotency_key(),
+            traceparent: run.as_deref().map(|run| attempt.traceparent(run)),
+        };
+        let request = request::build(&http, &values.with_secrets(&secrets), &keys)?;
         secrets.mask(attempt);
         let save =
             http.save.as_deref().map(|save| place(save, attempt, run.as_deref(), &values)).transpose()?;

@@ -28,6 +28,13 @@ pub(crate) enum Over {
 }
 
 impl Patience {
+    /// The patience for what begins now.
+    pub(crate) fn of(timeout_ms: i64, stop: &Stop) -> Patience {
+        let clock = Clock::system();
+        let deadline_ms = clock.monotonic_ms().saturating_add(timeout_ms);
+        Patience { stop: stop.clone(), clock, deadline_ms }
+    }
+
     /// Whether the request must end now.
     pub(crate) fn over(&self) -> Option<Over> {
         if self.stop.cause().is_some() {

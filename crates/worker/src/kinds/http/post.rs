@@ -14,7 +14,7 @@ use crate::kinds::messages::{MessageOutput, NotSent};
 /// Sends JSON and waits for the answer. Any answer but a success is an error, which has no part of the address but its host.
 pub(crate) fn post(
     url: &str,
-    headers: &[(&'static str, String)],
+    headers: &[(&str, String)],
     json: &str,
     patience: Patience,
     link_local: LinkLocal,
@@ -59,13 +59,15 @@ pub fn check_url(url: &str) -> Result<(), String> {
     redirect::parse(url).map(|_uri| ())
 }
 
-fn head(headers: &[(&'static str, String)]) -> Result<HeaderMap, NotSent> {
+fn head(headers: &[(&str, String)]) -> Result<HeaderMap, NotSent> {
     let mut map = HeaderMap::new();
     map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in headers {
         let value = HeaderValue::from_str(value)
             .map_err(|_error| NotSent::Failed(format!("the header `{name}` can't be sent")))?;
-        map.insert(HeaderName::from_static(name), value);
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_error| NotSent::Failed(format!("a header can't be named `{name}`")))?;
+        map.insert(name, value);
     }
     Ok(map)
 }

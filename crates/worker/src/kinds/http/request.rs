@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value as Json};
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use windlass_engine::trace::TraceParent;
 use windlass_engine::transition::Outcome;
 use windlass_workflow::kinds::http::{Auth, Http, Method, RequestBody, check_basic, check_header};
 
@@ -21,6 +22,7 @@ const BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// A request, ready to be sent.
 #[derive(Debug, Clone)]
@@ -32,17 +34,23 @@ pub(super) struct Request {
     pub(super) body: Option<Vec<u8>>,
 }
 
+/// What tells this request from others.
+pub(super) struct Keys {
+    pub(super) idempotency_key: String,
+    /// The place of the attempt in the trace of its run.
+    pub(super) traceparent: Option<TraceParent>,
+}
+
 /// Fills in the templates. Errors name the key and no value, because values may be secret.
-pub(super) fn build(
-    http: &Http,
-    values: &SecretValues<'_>,
-    idempotency_key: &str,
-) -> Result<Request, Outcome> {
+pub(super) fn build(http: &Http, values: &SecretValues<'_>, keys: &Keys) -> Result<Request, Outcome> {
     let uri = address(http, values)?;
     let mut headers = HeaderMap::new();
     let body = http.body.as_ref().map(|body| encode(body, values, &mut headers)).transpose()?;
     if http.method != Method::Get {
-        add(&mut headers, IDEMPOTENCY_KEY, "Idempotency-Key", idempotency_key)?;
+        add(&mut headers, IDEMPOTENCY_KEY, "Idempotency-Key", &keys.idempotency_key)?;
+    }
+    if let Some(traceparent) = keys.traceparent {
+        add(&mut headers, TRACEPARENT, "traceparent", &traceparent.to_string())?;
     }
     if let Some(auth) = &http.auth {
         let value = authorization(auth, values)?;

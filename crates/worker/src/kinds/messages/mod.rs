@@ -6,7 +6,6 @@ mod command;
 use std::path::PathBuf;
 
 use windlass_engine::signature::{SignedMessage, SigningKey, sign};
-use windlass_system::Clock;
 
 use crate::handler::{LinkLocal, Stop};
 use crate::kinds::http::patience::Patience;
@@ -61,6 +60,21 @@ pub struct Message {
     pub variables: Vec<(&'static str, String)>,
 }
 
+/// JSON for an address. Without a limit of its size.
+#[derive(Clone, Copy)]
+pub struct JsonRequest<'r> {
+    /// The address.
+    pub url: &'r str,
+    /// Headers besides the type of the content.
+    pub headers: &'r [(String, String)],
+    /// The body.
+    pub json: &'r str,
+    /// How long it may take.
+    pub timeout_ms: i64,
+    /// Whether the address may be link-local.
+    pub link_local: LinkLocal,
+}
+
 /// What happens to what a command prints, and to the body of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageOutput {
@@ -95,9 +109,7 @@ pub fn send(
     if message.json.len() > MESSAGE_MAX_BYTES {
         return Err(NotSent::Failed(format!("the message is longer than {} KiB", MESSAGE_MAX_BYTES / 1024)));
     }
-    let clock = Clock::system();
-    let deadline_ms = clock.monotonic_ms().saturating_add(timeout_ms);
-    let patience = Patience { stop: stop.clone(), clock, deadline_ms };
+    let patience = Patience::of(timeout_ms, stop);
     match recipient {
         Recipient::Url { url, keys } => {
             let headers = headers(message, keys);
@@ -105,6 +117,19 @@ pub fn send(
         }
         Recipient::Command(command) => command::execute(command, message, &patience, output),
     }
+}
+
+/// Sends JSON to an address with POST, once, with these headers. Returns the status, for people. No wait is longer than the
+/// timeout, or than until `stop` is requested. Redirects are not followed.
+///
+/// # Errors
+/// Why it did not reach the address, as far as that is known.
+pub fn send_json(request: &JsonRequest<'_>, output: MessageOutput, stop: &Stop) -> Result<String, NotSent> {
+    let JsonRequest { url, headers, json, timeout_ms, link_local } = *request;
+    let patience = Patience::of(timeout_ms, stop);
+    let headers: Vec<(&str, String)> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    crate::kinds::http::post::post(url, &headers, json, patience, link_local, output)
 }
 
 /// The headers of a message, as Standard Webhooks names them.

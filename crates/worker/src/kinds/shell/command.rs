@@ -27,6 +27,9 @@ const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-e"];
 /// Variables that the service manager sets for the engine. A job that used them could send messages to the manager in
 /// the name of the engine.
 const SERVICE_MANAGER_VARIABLES: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
+/// The place of the process in a trace, and what belongs to it. Those of the engine are not those of the job.
+const TRACE_VARIABLES: [&str; 2] = [TRACEPARENT_VARIABLE, "TRACESTATE"];
+const TRACEPARENT_VARIABLE: &str = "TRACEPARENT";
 
 /// The idempotency key of the job.
 const IDEMPOTENCY_KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
@@ -72,6 +75,9 @@ pub(super) fn fill_in(
     let mut command = program(payload, values)?;
     remove_engine_environment(&mut command);
     remove_secret_variables(&mut command, attempt, payload)?;
+    if let Some(run) = run {
+        command.env(TRACEPARENT_VARIABLE, attempt.traceparent(run).to_string());
+    }
     for file in &payload.env_files {
         env_file::add(&mut command, file, run_folder)?;
     }
@@ -155,8 +161,11 @@ fn remove_engine_environment(command: &mut Command) {
 }
 
 fn not_for_jobs() -> Vec<OsString> {
-    let is_for_the_engine =
-        |name: &str| name.starts_with("WINDLASS_") || SERVICE_MANAGER_VARIABLES.contains(&name);
+    let is_for_the_engine = |name: &str| {
+        name.starts_with("WINDLASS_")
+            || SERVICE_MANAGER_VARIABLES.contains(&name)
+            || TRACE_VARIABLES.contains(&name)
+    };
     std::env::vars_os()
         .map(|(name, _value)| name)
         .filter(|name| is_for_the_engine(&name.to_string_lossy()))

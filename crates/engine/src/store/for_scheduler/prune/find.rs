@@ -1,6 +1,7 @@
 //! Finds what one step of pruning may delete. Reads a snapshot, so that no writer waits.
 
 use super::{AUDIT_LINES_MAX, AUDIT_MS, EVENTS_MARGIN_MS, EVENTS_MS, JOBS_MAX, LEFTOVERS_MS, ROWS_MAX};
+use crate::store::access::idempotency::KEYS_KEPT_MS;
 use crate::store::for_scheduler::prune::Prune;
 use crate::store::json_ids;
 use windlass_db::error::Result;
@@ -28,6 +29,8 @@ pub(in crate::store) struct PruneCandidates {
     pub(in crate::store) notifications: Vec<i64>,
     /// Lines of the audit.
     pub(in crate::store) audit: Vec<i64>,
+    /// Requests that were sent with a key, a day ago or earlier.
+    pub(in crate::store) idempotency_keys: Vec<i64>,
 }
 
 impl PruneCandidates {
@@ -43,8 +46,11 @@ impl PruneCandidates {
             events,
             notifications,
             audit,
+            idempotency_keys,
         } = self;
-        [jobs_alone, workflows, workers, events, notifications, audit].iter().all(|ids| ids.is_empty())
+        [jobs_alone, workflows, workers, events, notifications, audit, idempotency_keys]
+            .iter()
+            .all(|ids| ids.is_empty())
             && [runs, jobs, occurrences].iter().all(|pairs| pairs.is_empty())
     }
 }
@@ -98,6 +104,12 @@ pub(in crate::store) fn find_candidates(
             |row| row.integer(0),
         )?;
         candidates.audit = old_audit(connection, prune.before_ms, now_ms)?;
+        candidates.idempotency_keys = ids(
+            connection,
+            "SELECT id FROM (SELECT id, created_at FROM idempotency_keys ORDER BY id LIMIT $2) AS oldest
+             WHERE created_at < $1",
+            now_ms.saturating_sub(KEYS_KEPT_MS),
+        )?;
         candidates.events = old_events(connection, now_ms, prune.keep_events_ms.unwrap_or(EVENTS_MS))?;
     }
     Ok(candidates)

@@ -51,7 +51,8 @@ pub struct Pruned {
     pub runs: i64,
     /// Lines of output, if a step deleted only those.
     pub lines: i64,
-    /// Definitions without runs, workers that are gone, skipped occurrences, events, notifications, and lines of the audit.
+    /// Definitions without runs, workers that are gone, skipped occurrences, events, notifications, lines of the audit, and
+    /// keys of requests.
     pub leftovers: i64,
 }
 
@@ -177,8 +178,14 @@ fn delete_leftovers(connection: &mut dyn Connection, candidates: &PruneCandidate
     )?;
     let audit =
         execute(connection, "DELETE FROM audit WHERE id {in $1}", &[(&json_ids(&candidates.audit)).into()])?;
+    let keys = execute(
+        connection,
+        "DELETE FROM idempotency_keys WHERE id {in $1}",
+        &[(&json_ids(&candidates.idempotency_keys)).into()],
+    )?;
     Ok(workflows
         + audit
+        + keys
         + workers
         + events
         + notifications

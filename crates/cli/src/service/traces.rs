@@ -1,0 +1,186 @@
+//! Delivers traces: reads a run that ended, with the runs below it, and posts its spans to a collector.
+
+use std::collections::HashMap;
+
+use serde_json::Value as Json;
+use windlass_engine::Store;
+use windlass_engine::store::{ClaimedNotification, DeliveryResult, TracedJob, TracedRun};
+use windlass_engine::trace::RunTrace;
+use windlass_system::Clock;
+use windlass_views::{
+    SpansLeftOut, attempt_span, job_span, run_span, successful_attempt_span, trace_request,
+};
+use windlass_worker::{JsonRequest, LinkLocal, MessageOutput, NotSent, Stop, send_json};
+
+use super::notifier::result_of;
+use crate::config::{Collector, NotifyTarget};
+
+/// The most spans of a request.
+const REQUEST_SPANS: usize = 1_000;
+/// The most spans of a trace, besides that of its run. The others are left out.
+const TRACE_SPANS: usize = 50_000;
+
+/// Posts traces to a collector.
+pub(super) struct Export<'e> {
+    pub(super) target: &'e NotifyTarget,
+    pub(super) collector: &'e Collector,
+    pub(super) link_local: LinkLocal,
+    pub(super) stop: &'e Stop,
+}
+
+/// Why a trace is not delivered.
+enum Broken {
+    Database(windlass_db::Error),
+    NotSent(NotSent),
+}
+
+impl From<windlass_db::Error> for Broken {
+    fn from(error: windlass_db::Error) -> Broken {
+        Broken::Database(error)
+    }
+}
+
+impl From<NotSent> for Broken {
+    fn from(reason: NotSent) -> Broken {
+        Broken::NotSent(reason)
+    }
+}
+
+/// Tries a collector with a request without spans. Returns its status, for people.
+pub(crate) fn try_collector(
+    target: &NotifyTarget,
+    collector: &Collector,
+    link_local: LinkLocal,
+) -> Result<String, NotSent> {
+    let export = Export { target, collector, link_local, stop: &Stop::default() };
+    export.post(Vec::new(), target.timeout_ms, MessageOutput::Shown)
+}
+
+impl Export<'_> {
+    /// Delivers the trace of a run that ended. There is nothing to deliver if the run was retried since, because its next end
+    /// is delivered too, or if its caller does not record the trace.
+    pub(super) fn deliver(
+        &self,
+        store: &Store,
+        claimed: &ClaimedNotification,
+    ) -> windlass_db::Result<DeliveryResult> {
+        let Some((run, trace)) = store.runs().traced(claimed.subject_id, claimed.happened_at)? else {
+            return Ok(DeliveryResult::Delivered);
+        };
+        if !trace.is_sampled() {
+            return Ok(DeliveryResult::Delivered);
+        }
+        let clock = store.clock().clone();
+        let deadline_ms = clock.monotonic_ms().saturating_add(self.target.timeout_ms);
+        let left_out = SpansLeftOut::None;
+        let mut spans =
+            Spans { export: self, store, trace, clock, deadline_ms, waiting: Vec::new(), total: 0, left_out };
+        match spans.send(&run) {
+            Ok(()) => Ok(DeliveryResult::Delivered),
+            Err(Broken::Database(error)) => Err(error),
+            Err(Broken::NotSent(reason)) => Ok(result_of(Err(reason))),
+        }
+    }
+
+    fn post(&self, spans: Vec<Json>, timeout_ms: i64, output: MessageOutput) -> Result<String, NotSent> {
+        let Collector { url, headers, .. } = self.collector;
+        let json = trace_request(spans).to_string();
+        let link_local = self.link_local;
+        send_json(&JsonRequest { url, headers, json: &json, timeout_ms, link_local }, output, self.stop)
+    }
+}
+
+/// The spans of one trace, which are sent while they are read.
+struct Spans<'s> {
+    export: &'s Export<'s>,
+    store: &'s Store,
+    trace: RunTrace,
+    clock: Clock,
+    deadline_ms: i64,
+    /// Those of the next request.
+    waiting: Vec<Json>,
+    total: usize,
+    left_out: SpansLeftOut,
+}
+
+impl Spans<'_> {
+    /// The span of the run at the top is the last one, because it says whether others are left out.
+    fn send(&mut self, top: &TracedRun) -> Result<(), Broken> {
+        self.add_jobs(top)?;
+        self.add_below(top)?;
+        self.push(run_span(&self.trace, top, self.left_out))?;
+        self.post()
+    }
+
+    fn add_below(&mut self, top: &TracedRun) -> Result<(), Broken> {
+        let mut after = 0;
+        while self.left_out == SpansLeftOut::None {
+            let runs = self.store.runs().traced_below(top.id, after)?;
+            let Some(last) = runs.last() else { break };
+            after = last.id;
+            for run in &runs {
+                self.add(Some(run_span(&self.trace, run, SpansLeftOut::None)))?;
+                self.add_jobs(run)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_jobs(&mut self, run: &TracedRun) -> Result<(), Broken> {
+        let mut after = String::new();
+        while self.left_out == SpansLeftOut::None {
+            let jobs = self.store.runs().traced_jobs(run.id, &after)?;
+            let Some(last) = jobs.last() else { break };
+            after.clone_from(&last.name);
+            for job in &jobs {
+                self.add(Some(job_span(&self.trace, run, job)))?;
+                self.add(successful_attempt_span(&self.trace, run, job))?;
+            }
+            self.add_attempts(run, &jobs)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the attempts that did not succeed, and those that a retry has replaced.
+    fn add_attempts(&mut self, run: &TracedRun, jobs: &[TracedJob]) -> Result<(), Broken> {
+        let ids: Vec<i64> = jobs.iter().map(|job| job.id).collect();
+        let by_id: HashMap<i64, &TracedJob> = jobs.iter().map(|job| (job.id, job)).collect();
+        let mut after = (0, 0);
+        while self.left_out == SpansLeftOut::None {
+            let attempts = self.store.runs().traced_attempts(&ids, after)?;
+            let Some((job_id, last)) = attempts.last() else { break };
+            after = (*job_id, last.attempt);
+            for (job_id, attempt) in &attempts {
+                let job = by_id.get(job_id);
+                self.add(job.and_then(|job| attempt_span(&self.trace, run, job, attempt)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a span, if there is one and the trace may have one more.
+    fn add(&mut self, span: Option<Json>) -> Result<(), Broken> {
+        let Some(span) = span else { return Ok(()) };
+        if self.total == TRACE_SPANS {
+            self.left_out = SpansLeftOut::Some;
+            return Ok(());
+        }
+        self.total += 1;
+        self.push(span)
+    }
+
+    fn push(&mut self, span: Json) -> Result<(), Broken> {
+        if self.waiting.len() == REQUEST_SPANS {
+            self.post()?;
+        }
+        self.waiting.push(span);
+        Ok(())
+    }
+
+    fn post(&mut self) -> Result<(), Broken> {
+        let left_ms = self.deadline_ms - self.clock.monotonic_ms();
+        let spans = std::mem::take(&mut self.waiting);
+        self.export.post(spans, left_ms, MessageOutput::Discarded)?;
+        Ok(())
+    }
+}
