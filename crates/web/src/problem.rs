@@ -248,6 +248,22 @@ impl Problem {
         }
     }
 
+    /// One caller may open no more streams.
+    pub(crate) fn too_many_streams_of_caller(max: usize) -> Problem {
+        Problem {
+            retry_after_s: Some(30),
+            ..Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_streams",
+                "Too many streams",
+                format!(
+                    "this caller has {max} streams open, counted over its token and its sessions, and may have no more"
+                ),
+                "close other pages or streams, use a token for each program, or ask again from time to time instead",
+            )
+        }
+    }
+
     fn unavailable(detail: impl Into<String>) -> Problem {
         Problem {
             retry_after_s: Some(1),

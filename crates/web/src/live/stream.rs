@@ -157,11 +157,11 @@ fn after(call: &Call, job_id: i64) -> Result<LogPosition, Problem> {
 }
 
 fn open(streams: &Streams, call: &Call, run_id: Option<i64>, job_id: Option<i64>) -> Result<Opened, Problem> {
-    let Some(caller) = call.shown.clone() else {
+    let (Some(caller), Some(known)) = (call.shown.clone(), &call.caller) else {
         return Err(Problem::unauthorized("the request names no caller"));
     };
-    let expires_at = call.caller.as_ref().and_then(|caller| caller.expires_at);
-    let opened = streams.viewers.open(NewViewer { caller, expires_at, run_id, job_id })?;
+    let (name, expires_at) = (known.name.clone(), known.expires_at);
+    let opened = streams.viewers.open(NewViewer { caller, name, expires_at, run_id, job_id })?;
     if let Some(connection) = call.connection.clone() {
         let viewer = Arc::clone(&opened.viewer);
         tokio::spawn(async move {

@@ -13,6 +13,8 @@ use crate::problem::Problem;
 
 /// How many streams may be open.
 pub(crate) const STREAMS_MAX: usize = 200;
+/// How many of them one caller may have: a token with all sessions that began with it. The others are for everybody else.
+pub(crate) const STREAMS_OF_CALLER_MAX: usize = 32;
 /// How long a stream is open. A browser then opens it again, and shows its secret anew.
 const STREAM_TIME_MAX_MS: i64 = 600_000;
 /// How many lines of output are kept for a viewer that has not taken them.
@@ -49,6 +51,8 @@ impl Topic {
 pub(crate) struct NewViewer {
     /// The sort and the hash of the secret that was shown.
     pub(crate) caller: (CredentialKind, String),
+    /// The name of the caller's token, or of who opened the session.
+    pub(crate) name: String,
     /// When the caller ends.
     pub(crate) expires_at: Option<i64>,
     /// The run whose page is open.
@@ -238,6 +242,10 @@ impl Viewers {
         if state.open.len() >= STREAMS_MAX {
             return Err(Problem::too_many_streams(STREAMS_MAX));
         }
+        let is_of_caller = |viewer: &&Arc<Viewer>| viewer.new.name == new.name;
+        if state.open.values().filter(is_of_caller).count() >= STREAMS_OF_CALLER_MAX {
+            return Err(Problem::too_many_streams_of_caller(STREAMS_OF_CALLER_MAX));
+        }
         let number = state.next;
         state.next += 1;
         let viewer = Arc::new(Viewer {
@@ -363,6 +371,7 @@ mod tests {
             Arc::new(Viewers::new(WakeUpChannel::default().listen(WakeUps::FOREIGN), clock.clone()));
         let new = |expires_at| NewViewer {
             caller: (CredentialKind::Token, String::new()),
+            name: "a".to_owned(),
             expires_at,
             run_id: None,
             job_id: None,

@@ -10,7 +10,7 @@ use windlass_system::wake_ups::WakeUps;
 
 use super::connections::start;
 use super::site::{START_MS, Site};
-use crate::live::viewers::STREAMS_MAX;
+use crate::live::viewers::{STREAMS_MAX, STREAMS_OF_CALLER_MAX};
 use crate::options::WebOptions;
 
 const PATH: &str = "/api/v1/stream";
@@ -103,9 +103,11 @@ fn a_stream_ends_after_ten_minutes() {
 #[test]
 fn a_hundred_viewers_cost_the_reads_of_one() {
     let site = Site::new();
-    let token = site.token("page", Role::View);
+    let tokens: Vec<String> =
+        (0..4).map(|number| site.token(&format!("page {number}"), Role::View)).collect();
     let cost_of = |viewers: usize| {
-        let mut streams: Vec<_> = (0..viewers).map(|_| site.get(PATH).token(&token).stream()).collect();
+        let mut streams: Vec<_> =
+            (0..viewers).map(|number| site.get(PATH).token(&tokens[number % 4]).stream()).collect();
         for stream in &mut streams {
             stream.until("everything");
         }
@@ -198,15 +200,46 @@ fn runs_do_not_change_the_system() {
 #[test]
 fn there_are_only_so_many_streams() {
     let site = Site::new();
-    let token = site.token("page", Role::View);
-    let streams: Vec<_> = (0..STREAMS_MAX).map(|_| site.get(PATH).token(&token).stream()).collect();
-    let refused = site.get(PATH).token(&token).send();
+    let tokens: Vec<String> = (0..=STREAMS_MAX / STREAMS_OF_CALLER_MAX)
+        .map(|number| site.token(&format!("page {number}"), Role::View))
+        .collect();
+    let token_of = |number: usize| &tokens[number % tokens.len()];
+    let streams: Vec<_> =
+        (0..STREAMS_MAX).map(|number| site.get(PATH).token(token_of(number)).stream()).collect();
+    let refused = site.get(PATH).token(&tokens[0]).send();
     refused.is(503);
     assert_eq!(refused.header("retry-after"), "30");
     assert!(refused.body.contains("200 streams are open"), "{refused:?}");
-    site.get("/api/v1/runs").token(&token).send().is(200);
+    site.get("/api/v1/runs").token(&tokens[0]).send().is(200);
     drop(streams);
-    site.get(PATH).token(&token).send().is(200);
+    site.get(PATH).token(&tokens[0]).send().is(200);
+}
+
+/// A token and the sessions that began with it are one caller, so no number of sessions takes the streams of the others.
+#[test]
+fn one_caller_has_only_a_part_of_the_streams() {
+    let site = Site::new();
+    let token = site.token("page", Role::View);
+    let cookie = || {
+        let form = format!("token={token}");
+        let reply = site.post("/login").header("origin", "http://127.0.0.1:9463").form(&form).send();
+        super::site::cookie_of(reply.is(303))
+    };
+    let (session, second) = (cookie(), cookie());
+    let mut streams: Vec<_> =
+        (1..STREAMS_OF_CALLER_MAX).map(|_| site.get(PATH).token(&token).stream()).collect();
+    streams.push(site.get("/live").header("cookie", &session).stream());
+    let by_token = site.get(PATH).token(&token).send();
+    for refused in [by_token, site.get("/live").header("cookie", &second).send()] {
+        refused.is(429);
+        assert_eq!(refused.header("retry-after"), "30");
+        assert!(refused.body.contains("32 streams open"), "{refused:?}");
+    }
+    assert_eq!(site.viewers.count(), STREAMS_OF_CALLER_MAX);
+    site.get("/api/v1/runs").token(&token).send().is(200);
+    let _other = site.get(PATH).token(&site.token("other", Role::View)).stream();
+    streams.pop();
+    let _next = site.get("/live").header("cookie", &second).stream();
 }
 
 /// Asks for a stream, and reads nothing.
@@ -230,11 +263,16 @@ fn read_until(stream: &mut TcpStream, text: &str) -> bool {
     true
 }
 
-fn token_of(store: &windlass_engine::Store) -> String {
+/// So many tokens that their streams are all that may be open.
+fn tokens_of(store: &windlass_engine::Store) -> Vec<String> {
+    (0..=STREAMS_MAX / STREAMS_OF_CALLER_MAX).map(|number| token_of(store, &format!("t{number}"))).collect()
+}
+
+fn token_of(store: &windlass_engine::Store, name: &str) -> String {
     let secret = windlass_engine::store::Secret::generate().unwrap();
     let hash = secret.hash();
     let token =
-        windlass_engine::store::NewToken { name: "t".to_owned(), hash, role: Role::View, expires_at: None };
+        windlass_engine::store::NewToken { name: name.to_owned(), hash, role: Role::View, expires_at: None };
     store.access().add_token(token).unwrap();
     secret.text().to_owned()
 }
@@ -242,8 +280,9 @@ fn token_of(store: &windlass_engine::Store) -> String {
 #[test]
 fn a_thousand_slow_viewers_keep_nobody_out() {
     let (server, store, _database, _folder) = start();
-    let token = token_of(&store);
-    let mut streams: Vec<TcpStream> = (0..1_000).map(|_| ask(server.address(), &token)).collect();
+    let tokens = tokens_of(&store);
+    let mut streams: Vec<TcpStream> =
+        (0..1_000).map(|number| ask(server.address(), &tokens[number % tokens.len()])).collect();
     // Each has its answer: a stream, a refusal, or the end of the connection.
     let open = streams.iter_mut().filter_map(|stream| read_until(stream, "\r\n\r\n").then_some(())).count();
     assert!(open >= STREAMS_MAX, "{open}");
@@ -257,10 +296,10 @@ fn a_thousand_slow_viewers_keep_nobody_out() {
 #[test]
 fn the_end_of_the_server_is_the_end_of_all_streams() {
     let (server, store, _database, _folder) = start();
-    let token = token_of(&store);
+    let tokens = tokens_of(&store);
     let mut streams: Vec<TcpStream> = Vec::new();
     while streams.len() < 100 {
-        let mut stream = ask(server.address(), &token);
+        let mut stream = ask(server.address(), &tokens[streams.len() % tokens.len()]);
         assert!(read_until(&mut stream, "everything"));
         streams.push(stream);
     }
