@@ -192,6 +192,21 @@ fn a_notification_is_given_up_after_many_failures_or_a_long_wait() {
 }
 
 #[test]
+fn a_notification_that_was_refused_for_good_is_not_repeated() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    set(&bench, worker, &[target("ops", &[RunFailed])]);
+    end_run(&bench, worker, graph(vec![vec![]]), false);
+    let notes = bench.store.notifications();
+    let claimed = notes.claim("ops", 1_000).unwrap().unwrap();
+    assert!(notes.record(&claimed, &DeliveryResult::Refused("status 400".to_owned())).unwrap());
+    let [note] = listed(&bench).try_into().unwrap();
+    assert_eq!((note.status, note.last_error.as_deref()), (NotificationStatus::Failed, Some("status 400")));
+    bench.clock.advance_ms(24 * 3_600_000);
+    assert_eq!(notes.claim("ops", 1_000).unwrap(), None);
+}
+
+#[test]
 fn a_target_stays_as_long_as_a_service_may_have_it() {
     let bench = Bench::new();
     let (first, second) = (bench.worker(), bench.worker());

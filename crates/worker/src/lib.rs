@@ -28,8 +28,8 @@ pub use handler::{
     OutputLog, Stop, StopCause, failed, failed_for_good,
 };
 pub use kinds::{
-    FakeEnd, FakeEnds, HowItEnds, JsonRequest, Message, MessageCommand, MessageOutput, NotSent, Recipient,
-    SecretPresence, check_url, find_own_secret, look_for_secret, open_files, send, send_json,
+    FakeEnd, FakeEnds, HowItEnds, JsonAnswer, JsonRequest, Message, MessageCommand, MessageOutput, NotSent,
+    Recipient, SecretPresence, check_url, find_own_secret, look_for_secret, open_files, send, send_json,
 };
 pub use options::{THREADS_MAX, WorkerOptions};
 pub use steps::WorkerSteps;

@@ -304,6 +304,73 @@ fn a_trace_that_the_caller_does_not_record_is_not_sent() {
     assert!(sandbox.read("place").ends_with("-00\n"));
 }
 
+/// A request that the collector refuses would be refused again.
+#[test]
+fn a_trace_that_is_refused_for_good_is_given_up_at_once() {
+    let sandbox = Sandbox::new();
+    let status = Arc::new(std::sync::Mutex::new("400 Bad Request"));
+    let shared = Arc::clone(&status);
+    let server = Server::start(move |_request, stream| {
+        let status = *shared.lock().expect("the status");
+        answer(stream, status, "Content-Type: application/json\r\n", "{\"message\":\"sesame\"}")
+    });
+    configure(&sandbox, &server.url("/"));
+    let service = serve(&sandbox);
+    let file = sandbox.write("f.toml", "name = 'f'\n[jobs.a]\nrun = 'true'\n");
+    sandbox.run(&["submit", &file]).exited(0);
+    let told = |status: &str| {
+        let rows: Vec<(String, i64, Option<String>)> = sandbox
+            .tables()
+            .rows("SELECT status, attempt, last_error FROM notifications ORDER BY id", |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            });
+        rows.into_iter().last().filter(|row| row.2.as_deref().is_some_and(|error| error.starts_with(status)))
+    };
+    let given_up = eventually("the refusal", || told("status 400"));
+    assert_eq!((given_up.0.as_str(), given_up.1), ("FAILED", 1), "{given_up:?}");
+    eventually("the line about it", || {
+        service.stderr_so_far().contains("given up: the target refused it").then_some(())
+    });
+    assert!(!service.stderr_so_far().contains("sesame"), "{}", service.stderr_so_far());
+    // These two pass.
+    for passing in ["408 Request Timeout", "429 Too Many Requests"] {
+        *status.lock().expect("the status") = passing;
+        sandbox.run(&["submit", &file]).exited(0);
+        let waiting = eventually(passing, || told(&format!("status {}", &passing[..3])));
+        assert_eq!(waiting.0, "PENDING", "{waiting:?}");
+    }
+}
+
+/// A collector that takes a trace and rejects spans of it has answered: nothing is repeated, and the log says it once.
+#[test]
+fn spans_that_a_collector_rejects_are_told_once() {
+    let sandbox = Sandbox::new();
+    let body = r#"{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old for open-sesame"}}"#;
+    let server = Server::start(move |_request, stream| {
+        answer(stream, "200 OK", "Content-Type: application/json\r\n", body)
+    });
+    let url = server.url("/");
+    sandbox.write(
+        "windlass.toml",
+        format!("[traces]\nendpoint = '{url}'\n[traces.headers]\nAuthorization = {{ command = ['echo', 'open-sesame'] }}\n"),
+    );
+    let mut service = serve(&sandbox);
+    let jobs: String = (0..600).map(|n| format!("[jobs.j{n}]\nrun = 'true'\n")).collect();
+    let file = sandbox.write("f.toml", format!("name = 'f'\n{jobs}"));
+    sandbox.run(&["submit", &file]).exited(0);
+    await_deliveries(&sandbox, 1);
+    service.signal(Signal::TERM);
+    service.wait().exited(0);
+    assert_eq!(server.requests().len(), 2, "1,201 spans in two requests, each sent once");
+    let stderr = service.stderr_so_far();
+    let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("rejected spans")).collect();
+    let [line] = lines.as_slice() else { panic!("one line: {stderr}") };
+    assert!(
+        line.contains("WARN") && line.contains("rejected=4") && line.contains("too old for ***"),
+        "{line}"
+    );
+}
+
 /// A run with 10,000 attempts goes out in requests of 1,000 spans, and one with more than 50,000 spans says that it is cut.
 #[test]
 fn large_traces_are_sent_in_parts_and_cut() {
@@ -327,7 +394,10 @@ fn large_traces_are_sent_in_parts_and_cut() {
     };
     insert(2, 10_000);
     mark();
-    configure(&sandbox, &server.url("/"));
+    // On a busy machine a delivery may take longer than the 30 seconds that it has by default. The repetition would send the
+    // spans again, and the sums below would count both.
+    let url = server.url("/");
+    sandbox.write("windlass.toml", format!("[traces]\nendpoint = '{url}'\ntimeout = '5m'\n"));
     let mut service = serve(&sandbox);
     await_deliveries(&sandbox, 1);
     let sizes: Vec<usize> = server.requests().iter().map(|request| spans_of(request).len()).collect();

@@ -207,7 +207,7 @@ fn try_target(global: &GlobalOptions, target: &NotifyTarget) -> TriedTarget {
     let duration_ms = time::now_ms() - now_ms;
     let (delivered, answer) = match sent {
         Ok(answer) => (true, answer),
-        Err(NotSent::Failed(reason)) => (false, reason),
+        Err(NotSent::Failed(reason) | NotSent::Answered { reason, .. }) => (false, reason),
         Err(NotSent::Interrupted) => (false, "interrupted".to_owned()),
     };
     TriedTarget { target: target.name.clone(), delivered, answer, duration_ms }

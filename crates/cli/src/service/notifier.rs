@@ -160,7 +160,7 @@ pub(super) fn result_of(sent: Result<(), NotSent>) -> DeliveryResult {
     match sent {
         Ok(()) => DeliveryResult::Delivered,
         Err(NotSent::Interrupted) => DeliveryResult::Interrupted,
-        Err(NotSent::Failed(reason)) => DeliveryResult::Failed(reason),
+        Err(NotSent::Failed(reason) | NotSent::Answered { reason, .. }) => DeliveryResult::Failed(reason),
     }
 }
 
@@ -181,6 +181,10 @@ fn log(claimed: &ClaimedNotification, result: &DeliveryResult) {
             tracing::info!(notification = id, %target, %event, %subject, subject_id, "notification delivered");
         }
         DeliveryResult::Interrupted => {}
+        DeliveryResult::Refused(error) => tracing::error!(
+            notification = id, %target, %event, %subject, subject_id, error,
+            "notification given up: the target refused it, and would refuse it again"
+        ),
         DeliveryResult::Failed(error) if *attempt >= DELIVERY_ATTEMPTS_MAX => {
             tracing::error!(notification = id, %target, %event, %subject, subject_id, error, "notification given up");
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use serde::Deserialize;
 use serde_json::Value as Json;
 use windlass_engine::Store;
 use windlass_engine::store::{ClaimedNotification, DeliveryResult, TracedJob, TracedRun};
@@ -10,7 +11,7 @@ use windlass_system::Clock;
 use windlass_views::{
     SpansLeftOut, attempt_span, job_span, run_span, successful_attempt_span, trace_request,
 };
-use windlass_worker::{JsonRequest, LinkLocal, MessageOutput, NotSent, Stop, send_json};
+use windlass_worker::{JsonAnswer, JsonRequest, LinkLocal, MessageOutput, NotSent, Stop, send_json};
 
 use super::notifier::result_of;
 use crate::config::{Collector, NotifyTarget};
@@ -19,6 +20,9 @@ use crate::config::{Collector, NotifyTarget};
 const REQUEST_SPANS: usize = 1_000;
 /// The most spans of a trace, besides that of its run. The others are left out.
 const TRACE_SPANS: usize = 50_000;
+
+/// How much of what a collector says about rejected spans is logged, in characters.
+const REASON_CHARS: usize = 300;
 
 /// Posts traces to a collector.
 pub(super) struct Export<'e> {
@@ -53,7 +57,70 @@ pub(crate) fn try_collector(
     link_local: LinkLocal,
 ) -> Result<String, NotSent> {
     let export = Export { target, collector, link_local, stop: &Stop::default() };
-    export.post(Vec::new(), target.timeout_ms, MessageOutput::Shown)
+    export.post(Vec::new(), target.timeout_ms, MessageOutput::Shown).map(|answer| answer.status)
+}
+
+/// Whether another delivery would get the same answer. A request that came too late or too often may be repeated.
+fn is_final(status: u16) -> bool {
+    (400..500).contains(&status) && !matches!(status, 408 | 429)
+}
+
+/// The part of a collector's answer that is read.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CollectorAnswer {
+    partial_success: Option<PartialSuccess>,
+}
+
+/// Which spans of a request that it has taken the collector does not keep, and why.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PartialSuccess {
+    /// A number of 64 bits is a text in OTLP, and some collectors write a number.
+    rejected_spans: Json,
+    error_message: String,
+}
+
+/// What collectors have said about the requests of one delivery.
+#[derive(Debug, Default, PartialEq)]
+struct Rejected {
+    spans: u64,
+    /// The first reason.
+    reason: String,
+}
+
+impl Rejected {
+    fn add(&mut self, body: &[u8]) {
+        let answer: Option<CollectorAnswer> = serde_json::from_slice(body).ok();
+        let Some(partial) = answer.and_then(|answer| answer.partial_success) else { return };
+        let number = partial.rejected_spans;
+        let spans = number.as_u64().or_else(|| number.as_str().and_then(|text| text.parse().ok()));
+        self.spans = self.spans.saturating_add(spans.unwrap_or_default());
+        if self.reason.is_empty() {
+            self.reason = partial.error_message.chars().take(REASON_CHARS).collect();
+        }
+    }
+
+    /// Says it once. The protocol forbids a repetition, because it would have the same result.
+    fn log(&self, claimed: &ClaimedNotification, secrets: &[(String, String)]) {
+        let ClaimedNotification { id, target, subject, subject_id, .. } = claimed;
+        let mut reason = self.reason.clone();
+        for (_name, value) in secrets.iter().filter(|(_name, value)| !value.is_empty()) {
+            reason = reason.replace(value, "***");
+        }
+        let rejected = self.spans;
+        if rejected > 0 {
+            tracing::warn!(
+                notification = id, %target, %subject, subject_id, rejected, reason,
+                "the collector has rejected spans of a trace; they are not sent again"
+            );
+        } else if !reason.is_empty() {
+            tracing::warn!(
+                notification = id, %target, %subject, subject_id, reason,
+                "the collector has taken a trace with a warning"
+            );
+        }
+    }
 }
 
 impl Export<'_> {
@@ -73,16 +140,30 @@ impl Export<'_> {
         let clock = store.clock().clone();
         let deadline_ms = clock.monotonic_ms().saturating_add(self.target.timeout_ms);
         let left_out = SpansLeftOut::None;
-        let mut spans =
-            Spans { export: self, store, trace, clock, deadline_ms, waiting: Vec::new(), total: 0, left_out };
-        match spans.send(&run) {
+        let mut spans = Spans {
+            export: self,
+            store,
+            trace,
+            clock,
+            deadline_ms,
+            waiting: Vec::new(),
+            total: 0,
+            left_out,
+            rejected: Rejected::default(),
+        };
+        let sent = spans.send(&run);
+        spans.rejected.log(claimed, &self.collector.headers);
+        match sent {
             Ok(()) => Ok(DeliveryResult::Delivered),
+            Err(Broken::NotSent(NotSent::Answered { status, reason })) if is_final(status) => {
+                Ok(DeliveryResult::Refused(reason))
+            }
             Err(Broken::Database(error)) => Err(error),
             Err(Broken::NotSent(reason)) => Ok(result_of(Err(reason))),
         }
     }
 
-    fn post(&self, spans: Vec<Json>, timeout_ms: i64, output: MessageOutput) -> Result<String, NotSent> {
+    fn post(&self, spans: Vec<Json>, timeout_ms: i64, output: MessageOutput) -> Result<JsonAnswer, NotSent> {
         let Collector { url, headers, .. } = self.collector;
         let json = trace_request(spans).to_string();
         let link_local = self.link_local;
@@ -101,6 +182,7 @@ struct Spans<'s> {
     waiting: Vec<Json>,
     total: usize,
     left_out: SpansLeftOut,
+    rejected: Rejected,
 }
 
 impl Spans<'_> {
@@ -180,7 +262,38 @@ impl Spans<'_> {
     fn post(&mut self) -> Result<(), Broken> {
         let left_ms = self.deadline_ms - self.clock.monotonic_ms();
         let spans = std::mem::take(&mut self.waiting);
-        self.export.post(spans, left_ms, MessageOutput::Discarded)?;
+        let answer = self.export.post(spans, left_ms, MessageOutput::Discarded)?;
+        self.rejected.add(&answer.body);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_that_would_come_again_is_final() {
+        for status in [400, 401, 403, 404, 413, 415, 422] {
+            assert!(is_final(status), "{status}");
+        }
+        for status in [307, 408, 429, 500, 502, 503, 504] {
+            assert!(!is_final(status), "{status}");
+        }
+    }
+
+    #[test]
+    fn rejected_spans_are_counted_over_all_requests() {
+        let mut rejected = Rejected::default();
+        for body in ["", "{}", "no JSON", r#"{"partialSuccess":{}}"#, r#"{"partialSuccess":null}"#] {
+            rejected.add(body.as_bytes());
+            assert_eq!(rejected, Rejected::default(), "{body}");
+        }
+        rejected.add(br#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}"#);
+        rejected.add(br#"{"partialSuccess":{"rejectedSpans":4,"errorMessage":"too new"}}"#);
+        assert_eq!(rejected, Rejected { spans: 7, reason: "too old".to_owned() });
+        let mut long = Rejected::default();
+        long.add(format!(r#"{{"partialSuccess":{{"errorMessage":"{}"}}}}"#, "x".repeat(1_000)).as_bytes());
+        assert_eq!((long.spans, long.reason.len()), (0, REASON_CHARS));
     }
 }

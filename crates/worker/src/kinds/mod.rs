@@ -15,7 +15,8 @@ use std::sync::Arc;
 use crate::handler::Handlers;
 pub use fake::{FakeEnd, FakeEnds, HowItEnds};
 pub use messages::{
-    JsonRequest, Message, MessageCommand, MessageOutput, NotSent, Recipient, check_url, send, send_json,
+    JsonAnswer, JsonRequest, Message, MessageCommand, MessageOutput, NotSent, Recipient, check_url, send,
+    send_json,
 };
 pub use secrets::{SecretPresence, find_own_secret, look_for_secret};
 pub use shell::open_files;

@@ -56,6 +56,8 @@ pub enum DeliveryResult {
     Delivered,
     /// It has not, for this reason. The reason contains no address and no command.
     Failed(String),
+    /// It has not and never will, for this reason: a repetition would get the same answer.
+    Refused(String),
     /// The service ended meanwhile.
     Interrupted,
 }
@@ -133,6 +135,7 @@ impl Notifications<'_> {
         let (status, next_at, error) = match result {
             DeliveryResult::Delivered => ("DELIVERED", now_ms, None),
             DeliveryResult::Interrupted => ("PENDING", now_ms, None),
+            DeliveryResult::Refused(error) => ("FAILED", now_ms, Some(error.clone())),
             DeliveryResult::Failed(error) if claimed.attempt >= DELIVERY_ATTEMPTS_MAX => {
                 ("FAILED", now_ms, Some(error.clone()))
             }

@@ -1,5 +1,6 @@
 //! One POST outside of a job: a message to another system. It has the limits of jobs' requests, and follows no redirects.
 
+use ureq::Body;
 use ureq::http::header::CONTENT_TYPE;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 use windlass_workflow::kinds::http::Method;
@@ -9,7 +10,29 @@ use super::patience::{Over, Patience};
 use super::request::Request;
 use super::{ERROR_BODY_BYTES, NoAnswer, body, redirect, status_text};
 use crate::handler::LinkLocal;
-use crate::kinds::messages::{MessageOutput, NotSent};
+use crate::kinds::messages::{JsonAnswer, MessageOutput, NotSent};
+
+/// An answer with a success.
+pub(crate) struct Accepted {
+    status: String,
+    body: Body,
+}
+
+impl Accepted {
+    /// The status, for people.
+    pub(crate) fn status(self) -> String {
+        self.status
+    }
+
+    /// The status with the body. The recipient has taken the request, so a body that can't be read is no error.
+    pub(crate) fn read(self) -> JsonAnswer {
+        let mut body = Vec::new();
+        if body::copy(self.body, ERROR_BODY_BYTES, &mut body).is_err() {
+            body.clear();
+        }
+        JsonAnswer { status: self.status, body }
+    }
+}
 
 /// Sends JSON and waits for the answer. Any answer but a success is an error, which has no part of the address but its host.
 pub(crate) fn post(
@@ -19,7 +42,7 @@ pub(crate) fn post(
     patience: Patience,
     link_local: LinkLocal,
     output: MessageOutput,
-) -> Result<String, NotSent> {
+) -> Result<Accepted, NotSent> {
     let uri = redirect::parse(url).map_err(NotSent::Failed)?;
     let request =
         Request { method: Method::Post, uri, headers: head(headers)?, body: Some(json.as_bytes().to_vec()) };
@@ -35,7 +58,7 @@ pub(crate) fn post(
     let code = answer.status.as_u16();
     // Not the success of a job's request, which a redirect that leads nowhere is too.
     if (200..300).contains(&code) {
-        return Ok(status);
+        return Ok(Accepted { status, body: answer.body });
     }
     let redirected = if (300..400).contains(&code) { "; redirects are not followed" } else { "" };
     let said = match output {
@@ -48,7 +71,7 @@ pub(crate) fn post(
         }
     };
     let said = said.map_or_else(String::new, |line| format!(": {line}"));
-    Err(NotSent::Failed(format!("{status}{redirected}{said}")))
+    Err(NotSent::Answered { status: code, reason: format!("{status}{redirected}{said}") })
 }
 
 /// Whether a message can be sent to the address.

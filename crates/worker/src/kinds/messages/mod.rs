@@ -84,11 +84,27 @@ pub enum MessageOutput {
     Shown,
 }
 
+/// What a recipient answered to a request that it has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonAnswer {
+    /// The status, for people.
+    pub status: String,
+    /// The body; empty if it is longer than 64 KiB or was broken off.
+    pub body: Vec<u8>,
+}
+
 /// Why a message did not reach its recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotSent {
     /// For this reason, which has neither the address nor the command in it.
     Failed(String),
+    /// The recipient answered with a status that is no success.
+    Answered {
+        /// The status.
+        status: u16,
+        /// The status and what belongs to it, for people.
+        reason: String,
+    },
     /// The sender was asked to stop.
     Interrupted,
 }
@@ -113,23 +129,30 @@ pub fn send(
     match recipient {
         Recipient::Url { url, keys } => {
             let headers = headers(message, keys);
-            crate::kinds::http::post::post(url, &headers, &message.json, patience, link_local, output)
+            let json = &message.json;
+            crate::kinds::http::post::post(url, &headers, json, patience, link_local, output)
+                .map(crate::kinds::http::post::Accepted::status)
         }
         Recipient::Command(command) => command::execute(command, message, &patience, output),
     }
 }
 
-/// Sends JSON to an address with POST, once, with these headers. Returns the status, for people. No wait is longer than the
+/// Sends JSON to an address with POST, once, with these headers. Returns the answer. No wait is longer than the
 /// timeout, or than until `stop` is requested. Redirects are not followed.
 ///
 /// # Errors
 /// Why it did not reach the address, as far as that is known.
-pub fn send_json(request: &JsonRequest<'_>, output: MessageOutput, stop: &Stop) -> Result<String, NotSent> {
+pub fn send_json(
+    request: &JsonRequest<'_>,
+    output: MessageOutput,
+    stop: &Stop,
+) -> Result<JsonAnswer, NotSent> {
     let JsonRequest { url, headers, json, timeout_ms, link_local } = *request;
     let patience = Patience::of(timeout_ms, stop);
     let headers: Vec<(&str, String)> =
         headers.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     crate::kinds::http::post::post(url, &headers, json, patience, link_local, output)
+        .map(crate::kinds::http::post::Accepted::read)
 }
 
 /// The headers of a message, as Standard Webhooks names them.
