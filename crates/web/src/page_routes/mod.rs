@@ -26,7 +26,8 @@ use crate::pages::{
 use crate::problem::Problem;
 use crate::route::Route;
 
-/// So many lines of output, and about so many bytes, are sent as a file at most.
+/// So many lines of output, and about so many bytes, are sent as a file at most. The last line of a file that is cut says
+/// so.
 const LINES_SENT_MAX: usize = 200_000;
 const BYTES_SENT_MAX: usize = 32 * 1024 * 1024;
 const LINES_OF_READ: i64 = 1_000;
@@ -191,7 +192,8 @@ fn log_text(store: &Store, call: &Call) -> Result<Answer, Problem> {
         _ => return Err(wrong_address("This address takes attempt, and nothing else.".to_owned())),
     };
     let (mut text, mut lines, mut line) = (String::new(), 0, 0);
-    while lines < LINES_SENT_MAX && text.len() < BYTES_SENT_MAX {
+    let mut is_whole = false;
+    while !is_whole && lines < LINES_SENT_MAX && text.len() < BYTES_SENT_MAX {
         let read = store.logs().after(LogPosition { job_id: job.id, attempt, line }, LINES_OF_READ)?;
         let own = read.iter().filter(|line| line.attempt == attempt);
         let before = lines;
@@ -201,9 +203,13 @@ fn log_text(store: &Store, call: &Call) -> Result<Answer, Problem> {
             line = read.line;
             lines += 1;
         }
-        if lines == before || (read.len() as i64) < LINES_OF_READ {
-            break;
-        }
+        is_whole = lines == before || (read.len() as i64) < LINES_OF_READ;
+    }
+    if !is_whole {
+        text.push_str(&format!(
+            "[windlass] This file ends after {lines} lines. `windlass logs j{} --attempt {attempt}` writes all of them.\n",
+            job.id
+        ));
     }
     Ok(Answer::text(text))
 }

@@ -191,13 +191,14 @@ fn lines_of_a_page_are_written_as_in_the_page() {
 #[test]
 fn a_hundred_who_follow_cost_the_reads_of_one() {
     let site = Site::new();
-    let token = site.token("page", Role::View);
+    // One caller has only a part of the streams.
+    let tokens: Vec<String> = (0..4).map(|at| site.token(&format!("page {at}"), Role::View)).collect();
     submit(&site);
     let worker = Worker::new(&site);
     let job = worker.claim();
     let path = format!("/api/v1/jobs/{}/logs/stream", job.id);
     worker.write(&job, 1..=1);
-    let mut streams: Vec<_> = (0..100).map(|_| site.get(&path).token(&token).stream()).collect();
+    let mut streams: Vec<_> = (0..100).map(|at| site.get(&path).token(&tokens[at / 25]).stream()).collect();
     for line in 2..=4 {
         for stream in &mut streams {
             read_until(stream, &format!("1.{}", line - 1));
@@ -286,4 +287,31 @@ fn a_stream_that_is_cut_off_does_not_say_that_it_has_all_lines() {
         rest.push_str(&message);
     }
     assert!(!rest.contains("event: end") && !rest.contains("id: 1.10000"), "{}", rest.len());
+}
+
+#[test]
+fn a_download_that_is_cut_says_so() {
+    let site = Site::new();
+    let token = site.token("page", Role::View);
+    submit(&site);
+    let worker = Worker::new(&site);
+    let job = worker.claim();
+    let long = |line| LogLine { text: "x".repeat(16 * 1024), ..line_of(&job, line) };
+    let path = format!("/jobs/{}/log.txt", job.id);
+    let said = "[windlass] This file ends after";
+
+    site.store.for_workers().append_logs(Arc::new((1..=1_000).map(long).collect())).unwrap();
+    let whole = site.get(&path).token(&token).send();
+    assert_eq!(whole.body.lines().count(), 1_000);
+    assert!(!whole.body.contains(said));
+
+    site.store.for_workers().append_logs(Arc::new((1_001..=3_001).map(long).collect())).unwrap();
+    let cut = site.get(&path).token(&token).send();
+    assert_eq!(cut.body.lines().count(), 3_001);
+    let last = cut.body.lines().last().unwrap().to_owned();
+    assert!(last.starts_with(said), "{last}");
+    assert!(
+        last.contains(&format!("after 3000 lines. `windlass logs j{} --attempt 1` writes", job.id)),
+        "{last}"
+    );
 }
