@@ -20,6 +20,7 @@ def focused(page):
 
 def tab_to(page, name, presses=80):
     """Presses Tab until what has this name is reached."""
+    page.wait_for_load_state()
     passed = []
     for _ in range(presses):
         page.keyboard.press("Tab")

@@ -27,6 +27,7 @@ def test_the_end_of_a_session_is_told(server, visitors):
     page.goto("/login")
     page.get_by_label("Token").fill(server.token("ada", "run"))
     button(page, "Sign in").click()
+    expect(page).to_have_url(re.compile("/runs$"))
     visitors.expect_console("status of 401|ERR_|MIME type")
     for address in ("/runs", f"/runs/{run}"):
         page.goto(address)
@@ -73,8 +74,8 @@ def test_a_page_of_an_older_server_is_loaded_again_unless_somebody_types(server,
     mark(page)
     page.route("**/runs", newer)
     server.submit("later")
+    page.wait_for_function("() => window.isTheSamePage !== true")
     expect(page.locator("[data-run]")).to_have_count(2)
-    assert not is_the_same(page)
     page.unroute_all(behavior="ignoreErrors")
 
 

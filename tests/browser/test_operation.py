@@ -29,6 +29,18 @@ def link(page, name):
     return page.get_by_role("link", name=name, exact=True)
 
 
+def scroll_to(page, line):
+    """Scrolls the output to its end, again and again, until it has the line."""
+    page.wait_for_function(
+        """line => {
+            const lines = document.querySelector("#lines")
+            lines.scrollTop = lines.scrollHeight
+            return document.querySelector(line) !== null
+        }""",
+        arg=line, polling=50,
+    )
+
+
 def run_id(page):
     return int(re.search(r"/runs/(\d+)", page.url).group(1))
 
@@ -109,12 +121,8 @@ def test_lines_are_loaded_when_they_come_into_sight(server, visitors):
     page.goto(f"/runs/{run}")
     expect(page.locator("#L604")).to_be_in_viewport()
     mark(page)
-    lines = page.get_by_role("region", name="Log of load, attempt 2")
-    for _ in range(40):
-        if page.locator("#L1204").count():
-            break
-        lines.evaluate("lines => { lines.scrollTop = lines.scrollHeight }")
-        page.wait_for_timeout(50)
+    expect(page.get_by_role("region", name="Log of load, attempt 2")).to_be_visible()
+    scroll_to(page, "#L1204")
     expect(page.locator("#L1204")).to_contain_text("cleaning up part 600")
     numbers = [int(number) for number in page.locator(".ln .no").all_inner_texts()]
     assert numbers == list(range(numbers[0], 1_205)) and len(numbers) <= 1_200
@@ -164,6 +172,7 @@ def test_a_run_is_started_again_with_other_values(server, visitors):
     page.get_by_label("note").fill("second")
     button(page, "Start").click()
     expect(page).not_to_have_url(re.compile(f"/runs/{run}(/|$)"))
+    expect(page).to_have_url(re.compile(r"/runs/\d+$"))
     assert server.run(run_id(page))["params"]["note"] == "second"
 
 
@@ -220,5 +229,4 @@ def test_a_person_decides(server, visitors):
     button(page, f"Approve approved of run {run}").click()
     expect(button(page, f"Approve approved of run {run}")).to_have_count(0)
     assert server.ended(run)["status"] == "SUCCESSFUL"
-    page.goto(f"/runs/{run}")
     expect(state(page)).to_have_text("Successful")

@@ -67,6 +67,7 @@ def test_an_open_page_goes_on_after_a_restart(server, visitors):
     server.allow("second")
     expect(state(page)).to_have_text("Successful")
     expect(page.get_by_text("2 of 2 jobs successful")).to_be_visible()
+    assert is_the_same(page)
 
 
 def test_what_a_role_may_not_do_is_not_offered(server, visitors):

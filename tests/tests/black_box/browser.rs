@@ -77,3 +77,33 @@ fn what_is_being_written_stays() {
 fn runs_are_read_and_changed_from_a_telephone() {
     passes("test_narrow.py");
 }
+
+#[test]
+fn the_page_of_a_run_is_read() {
+    passes("test_run_page.py");
+}
+
+#[test]
+fn lists_are_live() {
+    passes("test_lists.py");
+}
+
+/// A file of tests that nothing here runs would never fail.
+#[test]
+fn each_file_of_tests_is_run() {
+    let sources = concat!(
+        include_str!("browser.rs"),
+        include_str!("accessibility.rs"),
+        include_str!("web_document.rs")
+    );
+    let files =
+        std::fs::read_dir(repository().join("tests/browser")).expect("the folder of the tests can be read");
+    let names =
+        files.map(|file| file.expect("an entry can be read").file_name().to_string_lossy().into_owned());
+    let tests: Vec<String> =
+        names.filter(|name| name.starts_with("test_") && name.ends_with(".py")).collect();
+    assert!(!tests.is_empty());
+    for name in tests {
+        assert!(sources.contains(&format!("passes(\"{name}\")")), "{name} is run by no test");
+    }
+}
