@@ -24,7 +24,7 @@
   };
 
   // Filters apply as soon as something is chosen with a pointer. With keys each step through the choices is a change, so there
-  // Enter or the button applies them.
+  // Enter or the button applies them. The mark is on the root, which no live update writes.
   let isByPointer = false, isTyped = false, sent = new WeakSet();
   addEventListener("pointerdown", () => { isByPointer = true; }, true);
   addEventListener("keydown", (event) => {
@@ -37,7 +37,7 @@
   document.addEventListener("change", (event) => {
     const field = event.target, form = field.closest("form[data-auto]");
     if (form && field.name === "since" && field.value) for (const at of $$(".at", form)) at.value = "";
-    if (form && field.matches("select")) { if (isByPointer) form.requestSubmit(); else form.classList.add("changed"); }
+    if (form && field.matches("select")) { if (isByPointer) form.requestSubmit(); else root.classList.add("changed"); }
     if (field.closest("#runs")) showSelection();
   });
   // Who presses twice wants it once.
