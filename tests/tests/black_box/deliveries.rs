@@ -1,5 +1,5 @@
-//! Promise: a target is told of each run that failed at least once, whenever the service is killed while many of them end and
-//! are delivered.
+//! Promise: a target gets a message about each run that failed, at least once. The service is killed at any time while many
+//! of them end and are delivered.
 
 use std::collections::{BTreeMap, BTreeSet};
 

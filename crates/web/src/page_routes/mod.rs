@@ -205,7 +205,8 @@ fn log_text(store: &Store, call: &Call) -> Result<Answer, Problem> {
         }
         is_whole = lines == before || (read.len() as i64) < LINES_OF_READ;
     }
-    if !is_whole {
+    let next = LogPosition { job_id: job.id, attempt, line };
+    if !is_whole && store.logs().after(next, 1)?.iter().any(|line| line.attempt == attempt) {
         text.push_str(&format!(
             "[windlass] This file ends after {lines} lines. `windlass logs j{} --attempt {attempt}` writes all of them.\n",
             job.id
