@@ -18,7 +18,7 @@ mod options;
 mod pool;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-mod read_limit;
+mod read_deadline;
 mod recovery;
 pub mod sqlite;
 mod statement;
@@ -29,7 +29,7 @@ pub use capabilities::{Capabilities, Writers};
 pub use dialect::Dialect;
 pub use error::{Error, Refusal, Result, Unavailable};
 pub use options::{Durability, OpenMode};
-pub use read_limit::ReadLimit;
+pub use read_deadline::ReadDeadline;
 pub use recovery::{CommitOutcome, OutcomeCheck, Recovery};
 pub use statement::{Statement, UpdateReturning};
 pub use tables::{Fragment, Migration, Tables};
@@ -169,7 +169,7 @@ pub type WriteOperation = Box<dyn FnMut(&mut dyn Connection) -> Result<()> + Sen
 
 /// A database that reads in snapshots and writes in transactions.
 pub trait Database: Send + Sync {
-    /// Runs `operation` on one consistent snapshot, for at most the time of [`ReadLimit`] if this thread has one.
+    /// Runs `operation` on one consistent snapshot, until the [`ReadDeadline`] of this thread if it has one.
     ///
     /// # Errors
     /// The error of the database or of the operation.

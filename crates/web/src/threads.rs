@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use tokio::sync::oneshot;
-use windlass_db::ReadLimit;
+use windlass_db::ReadDeadline;
 use windlass_engine::Store;
 
 /// The threads that read. SQLite has eight connections for reading.
@@ -19,7 +19,7 @@ const READER_THREAD_NAME: &str = "windlass-web-reader";
 const WRITER_THREAD_NAME: &str = "windlass-web-writer";
 /// How many calls wait for a thread. The next one is refused.
 const WAITING_MAX: usize = 64;
-/// How long a read may take.
+/// How long the reads of a request may take together.
 pub(crate) const READ_MAX: Duration = Duration::from_secs(2);
 /// How long the end waits for calls that go on.
 const END_MAX: Duration = Duration::from_secs(2);
@@ -112,9 +112,10 @@ impl ThreadsEnd {
     }
 }
 
-/// The limit of reads for people: a page that takes longer helps nobody, and keeps the write-ahead log from shrinking.
-pub(crate) fn read_limit(store: &Store) -> ReadLimit {
-    ReadLimit { clock: store.clock().clone(), longest: READ_MAX }
+/// Gives the reads of this thread their time, from now on: a page that takes longer helps nobody, and keeps the write-ahead log
+/// from shrinking.
+pub(crate) fn begin_to_read(store: &Store) {
+    ReadDeadline::set_for_this_thread(store.clock(), READ_MAX);
 }
 
 fn start_group(store: &Store, access: Access, living: &Arc<Living>) -> io::Result<SyncSender<Task>> {
@@ -126,13 +127,9 @@ fn start_group(store: &Store, access: Access, living: &Arc<Living>) -> io::Resul
     let receiver = Arc::new(Mutex::new(receiver));
     for number in 1..=threads {
         let (store, receiver) = (store.clone(), Arc::clone(&receiver));
-        let limit = (access == Access::Read).then(|| read_limit(&store));
         let alive = Alive::new(living);
         thread::Builder::new().name(format!("{name}-{number}")).spawn(move || {
-            if let Some(limit) = limit {
-                limit.set_for_this_thread();
-            }
-            run_tasks(&store, &receiver);
+            run_tasks(access, &store, &receiver);
             drop(store);
             drop(alive);
         })?;
@@ -140,11 +137,14 @@ fn start_group(store: &Store, access: Access, living: &Arc<Living>) -> io::Resul
     Ok(sender)
 }
 
-fn run_tasks(store: &Store, receiver: &Mutex<Receiver<Task>>) {
+fn run_tasks(access: Access, store: &Store, receiver: &Mutex<Receiver<Task>>) {
     loop {
         // The lock is only held while waiting for a task.
         let task = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(task) = task else { return };
+        if access == Access::Read {
+            begin_to_read(store);
+        }
         if catch_unwind(AssertUnwindSafe(|| task(store))).is_err() {
             tracing::error!("a request of the web server met a defect of windlass");
         }

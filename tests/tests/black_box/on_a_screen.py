@@ -6,6 +6,7 @@ Arguments: a list of steps as JSON, and the command. Each step is an object with
   start   another command, which runs beside the program
   size    [columns, rows] that the terminal gets
   signal  the name of a signal for the program
+  watch   for so many seconds the program is left alone, and its processor time is measured
 Afterwards the program must end by itself. Prints an object as JSON.
 """
 
@@ -96,7 +97,7 @@ def main():
 
     set_size(80, 24)
     before = termios.tcgetattr(inside)
-    screen, raw, screens, others = Screen(80, 24), b"", [], []
+    screen, raw, screens, others, watched = Screen(80, 24), b"", [], [], []
 
     def take_terminal():
         os.setsid()
@@ -119,6 +120,10 @@ def main():
                 sys.exit(f"waited in vain for {what}; the screen is:\n{screen.text()}")
             read(0.05)
 
+    def processor_s():
+        fields = open(f"/proc/{program.pid}/stat").read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     for step in steps:
         if "until" in step:
             read_until(lambda: step["until"] in screen.text(), step["until"])
@@ -130,6 +135,11 @@ def main():
         if "size" in step:
             screen.resize(*step["size"])
             set_size(*step["size"])
+        if "watch" in step:
+            before_s, until = processor_s(), time.monotonic() + step["watch"]
+            while time.monotonic() < until:
+                read(0.05)
+            watched.append(processor_s() - before_s)
         if "signal" in step:
             program.send_signal(getattr(signal, step["signal"]))
     read_until(lambda: program.poll() is not None, "its end")
@@ -141,6 +151,7 @@ def main():
             {
                 "exit": program.returncode,
                 "screens": screens,
+                "processor_s": watched,
                 "raw": raw.decode("utf-8", "replace"),
                 "settings_are_as_before": before == after,
                 "is_on_the_other_screen": screen.modes["1049"],

@@ -106,6 +106,26 @@ fn no_color_is_honoured() {
     assert!(crate::terminal::has_colour(text(&coloured["raw"])), "{coloured:#}");
 }
 
+/// A job runs, many wait, and nothing changes: under 1 % of a core.
+#[test]
+fn an_idle_screen_costs_next_to_nothing() {
+    const WATCHED_S: f64 = 10.0;
+    let sandbox = Sandbox::new();
+    let talks = sandbox.write("talks.toml", TALKS);
+    let payloads = sandbox.write("payloads", "{}\n".repeat(5_000));
+    sandbox.run(&["enqueue", "noop", "--queue", "bulk", "--payloads", &payloads]).exited(0);
+    let steps = json!([
+        { "until": "no job is running" },
+        { "start": ["WINDLASS", "run", talks] },
+        { "until": "is my parent" },
+        { "watch": WATCHED_S },
+        { "send": "q" },
+    ]);
+    let seen = on_a_screen(&sandbox, &steps);
+    let spent_s = seen["processor_s"][0].as_f64().expect("a number");
+    assert!(spent_s < 0.01 * WATCHED_S, "{spent_s} s of {WATCHED_S} s: {seen:#}");
+}
+
 #[test]
 fn without_a_terminal_it_says_what_else_there_is() {
     let sandbox = Sandbox::new();

@@ -7,17 +7,20 @@ use postgres::types::{ToSql, Type};
 use super::bound::{Bound, bind};
 use super::client::{Client, Commit, StatementCall};
 use super::error::{Failure, from_postgres};
+use super::preamble::Purpose;
 use super::prepared::Prepared;
 use super::session::Session;
 use super::statements::Statements;
 use super::token::Naming;
 use crate::error::{Error, Result};
 use crate::value::unexpected;
-use crate::{Connection, Dialect, Query, Row, Statement, Value, summary};
+use crate::{Connection, Dialect, Query, ReadDeadline, Row, Statement, Value, summary};
 use windlass_system::wake_ups::WakeUps;
 
 /// The most statements in the queue, which keeps them in memory with their values.
 const QUEUED_MAX: usize = 16;
+/// A limit of statements that is longer than what is left by this is set again.
+const LIMIT_EXCESS_MAX_MS: i64 = 50;
 
 /// A statement that is sent together with others.
 struct QueuedStatement<'a> {
@@ -26,12 +29,21 @@ struct QueuedStatement<'a> {
     bound: Vec<(Bound<'a>, Type)>,
 }
 
+/// The limit of each statement in a transaction with a deadline.
+struct StatementLimit {
+    deadline: ReadDeadline,
+    /// The limit that the server has.
+    statement_max_ms: i64,
+}
+
 /// Runs statements inside a transaction. The caller begins and ends the transaction.
 pub(super) struct PostgresConnection<'a> {
     client: &'a mut Client,
     prepared: &'a mut Prepared,
     naming: Naming,
     statements: &'a Statements,
+    /// When its reads must have ended, if they must.
+    limit: Option<StatementLimit>,
     wake_ups: WakeUps,
     /// Statements that are sent together with the next one.
     queued: Vec<QueuedStatement<'static>>,
@@ -49,11 +61,23 @@ impl<'a> PostgresConnection<'a> {
             prepared,
             naming,
             statements,
+            limit: None,
             wake_ups: WakeUps::NONE,
             queued: Vec::new(),
             failure: None,
             commit: None,
         }
+    }
+
+    /// Keeps the deadline of this thread, if the transaction is one that began with it.
+    pub(super) fn with_deadline(self, purpose: Purpose) -> Self {
+        let limit = match purpose {
+            Purpose::ReadAtMost { statement_max_ms } => {
+                ReadDeadline::of_this_thread().map(|deadline| StatementLimit { deadline, statement_max_ms })
+            }
+            Purpose::Read | Purpose::Write => None,
+        };
+        PostgresConnection { limit, ..self }
     }
 
     /// What is known about the commit, if it was sent together with a statement.
@@ -66,6 +90,18 @@ impl<'a> PostgresConnection<'a> {
             Some(_) => Err(Error::internal(statement.summary(), "its transaction is committed already")),
             None => Ok(()),
         }
+    }
+
+    /// Gives the next statement no more time than is left until the deadline.
+    fn keep_deadline(&mut self) -> Result<()> {
+        let Some(StatementLimit { deadline, statement_max_ms }) = &mut self.limit else { return Ok(()) };
+        let left_ms = deadline.left_ms()?;
+        if statement_max_ms.saturating_sub(left_ms) <= LIMIT_EXCESS_MAX_MS {
+            return Ok(());
+        }
+        *statement_max_ms = left_ms;
+        let set = format!("SET LOCAL statement_timeout = {left_ms}");
+        self.client.batch_execute(&set).map_err(|error| self.fail("limit the next statement", &error))
     }
 
     /// The wake-ups for what was changed so far.
@@ -194,6 +230,7 @@ impl Connection for PostgresConnection<'_> {
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
         self.check_not_committed(statement)?;
+        self.keep_deadline()?;
         if !self.queued.is_empty() {
             return self.query_all(&mut [Query { statement, parameters, on_row }]);
         }
@@ -235,6 +272,7 @@ impl Connection for PostgresConnection<'_> {
     fn query_all(&mut self, queries: &mut [Query<'_>]) -> Result<()> {
         if let Some(first) = queries.first() {
             self.check_not_committed(first.statement)?;
+            self.keep_deadline()?;
         }
         let mut batch: Vec<QueuedStatement<'_>> = std::mem::take(&mut self.queued);
         let before = batch.len();

@@ -29,9 +29,9 @@ const READ_PLANNING: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 pub(super) enum Purpose {
     /// One consistent snapshot.
     Read,
-    /// The same, with a limit for each statement.
+    /// The same, until the deadline of this thread.
     ReadAtMost {
-        /// The limit.
+        /// What is left when it begins: the limit of its first statement.
         statement_max_ms: i64,
     },
     /// Guarded updates. Each statement sees what was committed before it.

@@ -12,7 +12,7 @@ use super::recover::{NextStep, recover};
 use super::session::{BegunTransaction, Pooled, Sessions, TransactionState};
 use super::token::{AdvisoryLock, Naming};
 use crate::error::{Error, Result, Unavailable};
-use crate::{Connection, ReadLimit, Recovery};
+use crate::{Connection, ReadDeadline, Recovery};
 use windlass_system::wake_ups::WakeUps;
 
 /// How often a transaction is run if it conflicts with others or its connection breaks.
@@ -43,12 +43,14 @@ struct LostCommit {
 /// Runs an operation on one snapshot.
 pub(super) fn read(sessions: &Sessions, operation: &mut Operation<'_>) -> Result<()> {
     const NAME: &str = "read from the database";
-    let purpose = match ReadLimit::of_this_thread() {
-        // 0 would be no limit.
-        Some(limit) => Purpose::ReadAtMost { statement_max_ms: limit.longest_ms().max(1) },
-        None => Purpose::Read,
-    };
-    retry(sessions, NAME, |naming| run(sessions, NAME, purpose, naming, operation).map(|_wake_ups| ()))
+    retry(sessions, NAME, |naming| {
+        let left_ms = ReadDeadline::of_this_thread().map(|deadline| deadline.left_ms()).transpose();
+        let purpose = match left_ms.map_err(|error| FailedRun { error, failure: None, lost: None })? {
+            Some(left_ms) => Purpose::ReadAtMost { statement_max_ms: left_ms },
+            None => Purpose::Read,
+        };
+        run(sessions, NAME, purpose, naming, operation).map(|_wake_ups| ())
+    })
 }
 
 /// Runs an operation in a transaction. When the transaction is durable, returns the wake-ups for its changes. `recovery` decides
@@ -145,7 +147,8 @@ fn run(
     let BegunTransaction { mut session, naming, lock } = sessions
         .begin(name, purpose, naming)
         .map_err(|error| FailedRun { error, failure: None, lost: None })?;
-    let mut connection = PostgresConnection::new(&mut session, naming, &sessions.statements);
+    let connection = PostgresConnection::new(&mut session, naming, &sessions.statements);
+    let mut connection = connection.with_deadline(purpose);
     let result =
         catch_unwind(AssertUnwindSafe(|| operation(&mut connection).and_then(|()| connection.flush())));
     let (wake_ups, failure) = (connection.wake_ups(), connection.failure());

@@ -1,26 +1,30 @@
-//! Ends reads that take too long.
+//! Ends reads at the deadline of their thread.
 
 use rusqlite::Connection;
 
-use crate::read_limit::ReadLimit;
+use crate::error::Result;
+use crate::read_deadline::ReadDeadline;
 
 /// After so many steps of SQLite's machine the time is looked at: some tens of microseconds.
 const STEPS_BETWEEN_LOOKS: i32 = 4_000;
 
-/// While this exists, statements of the connection are interrupted once the limit of this thread is reached.
+/// While this exists, statements of the connection are interrupted once the deadline of this thread is reached.
 pub(super) struct Limited<'c> {
     connection: &'c Connection,
 }
 
 impl Limited<'_> {
-    /// `None` if this thread has no limit.
-    pub(super) fn of(connection: &Connection) -> Option<Limited<'_>> {
-        let limit = ReadLimit::of_this_thread()?;
-        let until_ms = limit.clock.monotonic_ms().saturating_add(limit.longest_ms());
-        let is_reached = move || limit.clock.monotonic_ms() >= until_ms;
+    /// `None` if this thread has no deadline.
+    ///
+    /// # Errors
+    /// When the deadline is reached already: short statements end before the time is looked at.
+    pub(super) fn of(connection: &Connection) -> Result<Option<Limited<'_>>> {
+        let Some(deadline) = ReadDeadline::of_this_thread() else { return Ok(None) };
+        deadline.left_ms()?;
+        let is_reached = move || deadline.left_ms().is_err();
         // It fails only for connections that rusqlite did not open.
-        connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(is_reached)).ok()?;
-        Some(Limited { connection })
+        let is_set = connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(is_reached));
+        Ok(is_set.ok().map(|()| Limited { connection }))
     }
 }
 

@@ -137,7 +137,7 @@ impl Database for SqliteDatabase {
         let transaction = pooled
             .transaction_with_behavior(rusqlite::TransactionBehavior::Deferred)
             .map_err(|error| error::after_opening(from_sqlite("begin to read", &error)))?;
-        let _limited = Limited::of(&transaction);
+        let _limited = Limited::of(&transaction)?;
         operation(&mut SqliteConnection::new(&transaction, &mut Statements::new(self.tables.fragments)))
             .map_err(error::after_opening)
     }

@@ -11,13 +11,15 @@ use windlass_engine::store::{Fingerprints, LogLine, LogPosition, OutputState};
 use windlass_system::wake_ups::WakeUps;
 
 use super::viewers::{LINES_MAX, LinesAfter, OutputNews, Topic, Viewers, watched};
-use crate::threads::{Alive, read_limit};
+use crate::threads::{Alive, READ_MAX, begin_to_read};
 
 const THREAD_NAME: &str = "windlass-web-hub";
 /// The shortest time from one read to the next: at most four a second.
 const INTERVAL_MIN_US: i64 = 250_000;
 /// The pause after a read is so many times as long as the read: reads take at most a fifth of the time.
 const PAUSES_OF_READ: i64 = 4;
+/// The longest pause after a read: that after the longest read.
+const PAUSE_MAX: Duration = READ_MAX.saturating_mul(4);
 
 /// The thread.
 pub(crate) struct Hub {
@@ -31,7 +33,6 @@ impl Hub {
         let viewers = Arc::new(Viewers::new(store.listen(WakeUps::FOREIGN), store.clock().clone()));
         let hub = Hub { store: store.clone(), viewers: Arc::clone(&viewers) };
         thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(move || {
-            read_limit(&hub.store).set_for_this_thread();
             hub.serve();
             drop(hub);
             drop(alive);
@@ -93,6 +94,7 @@ impl Hub {
             // The first news of the next viewer is everything.
             return true;
         }
+        begin_to_read(&self.store);
         let now = match self.store.upkeep().fingerprints(&watched(&viewers)) {
             Ok(now) => now,
             Err(error) => {
@@ -143,7 +145,8 @@ enum Step {
 /// How long to wait after a read.
 fn pause_after(read_us: i64) -> Duration {
     let pause_us = (INTERVAL_MIN_US - read_us).max(read_us.saturating_mul(PAUSES_OF_READ));
-    Duration::from_micros(pause_us.max(0).unsigned_abs())
+    // A machine that slept during a read seems to have read for hours.
+    Duration::from_micros(pause_us.max(0).unsigned_abs()).min(PAUSE_MAX)
 }
 
 /// What differs. A thing that was not looked at before counts as changed.
@@ -170,7 +173,9 @@ mod tests {
 
     #[test]
     fn reads_take_a_fifth_of_the_time_and_happen_four_times_a_second() {
-        for (read_ms, pause_ms) in [(0, 250), (10, 240), (50, 200), (51, 204), (1_000, 4_000)] {
+        for (read_ms, pause_ms) in
+            [(0, 250), (10, 240), (50, 200), (51, 204), (1_000, 4_000), (3_600_000, 8_000)]
+        {
             assert_eq!(pause_after(read_ms * 1_000), Duration::from_millis(pause_ms), "{read_ms}");
         }
     }

@@ -10,6 +10,8 @@ pub(super) const GAP: usize = 2;
 const SHRUNK_MIN: usize = 8;
 /// The greatest width of a column that is not cut.
 const COLUMN_MAX: usize = 24;
+/// On a narrow screen the columns that are always shown are not wider than this part of it, so that the one that is cut has room.
+const COLUMN_PART: usize = 4;
 
 /// A column of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,13 +65,18 @@ impl Column {
 
 /// The width of each column; `None` if it is left out.
 pub(super) fn widths(columns: &[Column], rows: &[&[Cell]], available: usize) -> Vec<Option<usize>> {
+    let kept_max = COLUMN_MAX.min(available / COLUMN_PART).max(SHRUNK_MIN);
     let mut widths: Vec<Option<usize>> = columns
         .iter()
         .enumerate()
         .map(|(index, column)| {
             let cells = rows.iter().filter_map(|cells| cells.get(index));
             let longest = cells.map(|cell| measure_text_width(&cell.text)).max().unwrap_or(0);
-            let longest = if column.width == Width::Shrinking { longest } else { longest.min(COLUMN_MAX) };
+            let longest = match column.width {
+                Width::Kept => longest.min(kept_max),
+                Width::Shrinking => longest,
+                Width::Optional(_order) => longest.min(COLUMN_MAX),
+            };
             // A column without a text in any row only takes room.
             let is_empty = longest == 0 && !rows.is_empty() && column.order().is_some();
             (!is_empty).then_some(longest.max(column.title.len()))
@@ -159,6 +166,17 @@ mod tests {
         assert_eq!(widths_at(&long, 60), [Some(43), Some(1), Some(5), Some(5)]);
         assert_eq!(widths_at(&long, 20), [Some(13), None, None, Some(5)]);
         assert_eq!(widths_at(&long, 3), [Some(8), None, None, Some(5)]);
+    }
+
+    #[test]
+    fn a_long_name_leaves_room_for_the_error_on_a_narrow_screen() {
+        let columns = [Column::left("JOB"), Column::right("LAST"), Column::shrinking("ERROR")];
+        let texts = ["a-name-of-a-job-that-is-long", "12s ago", "exit code 1: connection refused"];
+        let cells = texts.map(|text| Cell { text: text.to_owned(), look: Look::Plain });
+        let widths_at = |available| widths(&columns, &[&cells], available);
+        assert_eq!(widths_at(58), [Some(14), Some(7), Some(31)]);
+        assert_eq!(widths_at(40), [Some(10), Some(7), Some(19)]);
+        assert_eq!(widths_at(118), [Some(24), Some(7), Some(31)]);
     }
 
     #[test]

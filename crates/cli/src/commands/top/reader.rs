@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::thread;
 use std::time::Duration;
 
-use windlass_db::{Error, ReadLimit};
+use windlass_db::{Error, ReadDeadline};
 use windlass_engine::store::{
     Cursor, Fingerprints, JobFilter, LogLine, LogPosition, OutputState, Subject, Watched,
 };
@@ -24,7 +24,7 @@ const INTERVAL_OF_READ: u32 = 5;
 const SLOW_POLL: Duration = Duration::from_secs(5);
 /// After this time it reads the lists although nothing has changed: a failure is older than a day then.
 const LISTS_MAX_AGE: Duration = Duration::from_secs(60);
-/// The longest read.
+/// How long the reads of one look, or of one request, may take together.
 const READ_MAX: Duration = Duration::from_secs(2);
 /// Requests, and answers, that wait to be heard.
 const WAITING_MAX: usize = 64;
@@ -143,7 +143,6 @@ impl Reading {
     fn serve(mut self) {
         let store = self.database.store().clone();
         let clock = store.clock().clone();
-        ReadLimit { clock: clock.clone(), longest: READ_MAX }.set_for_this_thread();
         store.watch();
         let (mut must_read, mut next_at_us) = (true, clock.monotonic_us());
         loop {
@@ -157,6 +156,7 @@ impl Reading {
             if !must_read || began_us < next_at_us {
                 continue;
             }
+            ReadDeadline::set_for_this_thread(&clock, READ_MAX);
             // After a problem it is read again, so that the lists come back when it is over.
             match self.look() {
                 Ok(()) => must_read = false,
@@ -181,7 +181,10 @@ impl Reading {
     fn answer_all(&mut self) -> Result<(), Over> {
         for _request in 0..WAITING_MAX {
             let answered = match self.asked.try_recv() {
-                Ok(request) => self.answer(request),
+                Ok(request) => {
+                    ReadDeadline::set_for_this_thread(self.database.store().clock(), READ_MAX);
+                    self.answer(request)
+                }
                 Err(TryRecvError::Empty) => return Ok(()),
                 Err(TryRecvError::Disconnected) => return Err(Over),
             };

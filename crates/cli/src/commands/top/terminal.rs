@@ -130,3 +130,48 @@ pub(super) fn wait_for_keys(longest: Duration) -> io::Result<Vec<Key>> {
     }
     Ok(keys_of(&bytes[..count]))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::process::Command;
+
+    use super::*;
+
+    const ON_A_SCREEN: &str = include_str!("../../../../../tests/tests/black_box/on_a_screen.py");
+    /// Set for the process of this test that has a terminal.
+    const HAS_SCREEN: &str = "WINDLASS_TEST_HAS_SCREEN";
+
+    /// The test starts itself on a terminal of its own, and panics there.
+    #[test]
+    fn a_panic_of_any_thread_gives_the_terminal_back_before_it_is_reported() {
+        if std::env::var_os(HAS_SCREEN).is_some() {
+            let screen = Screen::open().unwrap();
+            let panicked = std::thread::spawn(|| panic!("as planned")).join();
+            assert!(panicked.is_err());
+            // As if the process ended here.
+            std::mem::forget(screen);
+            return;
+        }
+        let program = std::env::current_exe().unwrap();
+        let name =
+            concat!(module_path!(), "::a_panic_of_any_thread_gives_the_terminal_back_before_it_is_reported");
+        let (_crate, name) = name.split_once("::").unwrap();
+        let output = Command::new("python3")
+            .args(["-c", ON_A_SCREEN, "[]"])
+            .arg(program)
+            .args(["--exact", name, "--nocapture"])
+            .env(HAS_SCREEN, "1")
+            .output()
+            .unwrap();
+        let seen: serde_json::Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+        let raw = seen["raw"].as_str().unwrap();
+        let (taken, reported) = (raw.find(TAKE), raw.find("as planned"));
+        let given_back = raw.find(GIVE_BACK);
+        assert!(taken.is_some() && taken < given_back && given_back < reported, "{seen:#}");
+        assert_eq!(seen["settings_are_as_before"], true, "{seen:#}");
+        assert_eq!(seen["is_on_the_other_screen"], false, "{seen:#}");
+        assert_eq!(seen["cursor_is_shown"], true, "{seen:#}");
+    }
+}
