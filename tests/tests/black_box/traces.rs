@@ -232,6 +232,36 @@ fn the_trace_of_a_run_that_ended_while_nobody_served_arrives_later() {
     assert_eq!(spans(&server).len(), 3);
 }
 
+/// The service is killed while the collector has the request and has not answered: the trace comes again.
+#[test]
+fn a_trace_is_sent_again_when_the_service_was_killed_before_the_answer() {
+    let sandbox = Sandbox::new();
+    let answers = Arc::new(AtomicBool::new(false));
+    let answering = Arc::clone(&answers);
+    let server = Server::start(move |_request, stream| {
+        if answering.load(Ordering::Acquire) {
+            answer(stream, "200 OK", "", "{}")
+        } else {
+            // Until the client is gone.
+            let _closed = std::io::Read::read(stream, &mut [0]);
+        }
+    });
+    configure(&sandbox, &server.url("/v1/traces"));
+    let mut service = serve(&sandbox);
+    let file = sandbox.write("f.toml", "name = 'f'\n[jobs.a]\nrun = 'true'\n");
+    sandbox.run(&["submit", &file]).exited(0);
+    eventually("the request", || (server.requests().len() == 1).then_some(()));
+    service.kill_9();
+    assert_eq!(statuses(&sandbox), ["PENDING"]);
+    answers.store(true, Ordering::Release);
+    // The lease of the killed service.
+    sandbox.database().sql(Access::Write).execute("UPDATE notifications SET next_at = 0");
+    let _next = serve(&sandbox);
+    await_deliveries(&sandbox, 1);
+    let requests = server.requests();
+    assert_eq!(spans_of(&requests[0]), spans_of(&requests[1]), "the same spans");
+}
+
 #[test]
 fn an_attempt_that_was_killed_is_in_the_trace() {
     let sandbox = Sandbox::new();
@@ -333,7 +363,7 @@ fn a_trace_that_is_refused_for_good_is_given_up_at_once() {
     });
     assert!(!service.stderr_so_far().contains("sesame"), "{}", service.stderr_so_far());
     // These two pass.
-    for passing in ["408 Request Timeout", "429 Too Many Requests"] {
+    for passing in ["429 Too Many Requests", "503 Service Unavailable"] {
         *status.lock().expect("the status") = passing;
         sandbox.run(&["submit", &file]).exited(0);
         let waiting = eventually(passing, || told(&format!("status {}", &passing[..3])));
@@ -463,4 +493,61 @@ fn a_collector_is_tried_and_its_keys_are_checked() {
         tried.stdout
     );
     assert_eq!(spans(&server), []);
+}
+
+/// The path of the collector is wrong, for many runs. The log says it once, with what to do, and says when it is over.
+#[test]
+fn a_wrong_path_is_told_once_with_the_next_step() {
+    let sandbox = Sandbox::new();
+    let is_right = Arc::new(AtomicBool::new(false));
+    let right = Arc::clone(&is_right);
+    let server = Server::start(move |_request, stream| match right.load(Ordering::Acquire) {
+        true => answer(stream, "200 OK", "", "{}"),
+        false => answer(stream, "404 Not Found", "", "no page"),
+    });
+    configure(&sandbox, &server.url("/v1"));
+    let tried = sandbox.run(&["notify", "--test", "traces"]).exited(1);
+    let next_step = "check the path of `endpoint` in `[traces]`, usually /v1/traces";
+    assert!(tried.stdout.contains(next_step) || tried.stderr.contains(next_step), "{tried:?}");
+    let mut service = serve(&sandbox);
+    let file = sandbox.write("f.toml", "name = 'f'\n[jobs.a]\nrun = 'true'\n");
+    for count in 1..=3 {
+        sandbox.run(&["submit", &file]).exited(0);
+        eventually("the refusal", || (statuses(&sandbox) == vec!["FAILED"; count]).then_some(()));
+    }
+    is_right.store(true, Ordering::Release);
+    sandbox.run(&["submit", &file]).exited(0);
+    eventually("a delivery", || {
+        statuses(&sandbox).last().is_some_and(|status| status == "DELIVERED").then_some(())
+    });
+    service.signal(Signal::TERM);
+    service.wait().exited(0);
+    let stderr = service.stderr_so_far();
+    let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("404")).collect();
+    let [line] = lines.as_slice() else { panic!("one line: {stderr}") };
+    assert!(line.contains("ERROR") && line.contains(next_step), "{line}");
+    assert!(
+        stderr.contains("the target takes notifications again") && stderr.contains("given_up=3"),
+        "{stderr}"
+    );
+    let listed = sandbox.run(&["notify", "traces"]).exited(0);
+    assert_eq!(listed.stdout.matches("404").count(), 3, "{}", listed.stdout);
+}
+
+/// The collector has taken the trace, and says so much that its answer is not read. Nothing is repeated, and the log says it.
+#[test]
+fn an_answer_that_is_too_long_is_a_delivery_with_a_warning() {
+    let sandbox = Sandbox::new();
+    let body = format!("{{\"x\":\"{}\"}}", "x".repeat(64 * 1024));
+    let server = Server::start(move |_request, stream| answer(stream, "200 OK", "", &body));
+    configure(&sandbox, &server.url("/v1/traces"));
+    let mut service = serve(&sandbox);
+    let file = sandbox.write("f.toml", "name = 'f'\n[jobs.a]\nrun = 'true'\n");
+    sandbox.run(&["submit", &file]).exited(0);
+    await_deliveries(&sandbox, 1);
+    service.signal(Signal::TERM);
+    service.wait().exited(0);
+    assert_eq!(server.requests().len(), 1);
+    let stderr = service.stderr_so_far();
+    assert_eq!(stderr.matches("its answer is longer than 64 KiB").count(), 1, "{stderr}");
 }

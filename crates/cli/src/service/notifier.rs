@@ -1,5 +1,6 @@
 //! Delivers notifications: a thread for each target, so that one that does not answer delays no other.
 
+use std::cell::RefCell;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -46,6 +47,7 @@ impl Notifier {
                 target: target.clone(),
                 link_local,
                 stop: notifier.stop.clone(),
+                refusals: RefCell::default(),
                 // The first one does it for all.
                 check: (index == 0).then(|| (worker_id, rows.clone())),
             };
@@ -83,8 +85,17 @@ struct Delivery {
     target: NotifyTarget,
     link_local: LinkLocal,
     stop: Stop,
+    /// What the target has refused since it took something.
+    refusals: RefCell<Refusals>,
     /// What this thread compares with the tables.
     check: Option<(i64, Vec<NewTarget>)>,
+}
+
+/// What a target refuses for the same reason. A wrong address refuses everything, and one line is enough for that.
+#[derive(Default)]
+struct Refusals {
+    reason: String,
+    count: u64,
 }
 
 impl Delivery {
@@ -129,7 +140,7 @@ impl Delivery {
             }
         };
         if self.store.notifications().record(&claimed, &result)? {
-            log(&claimed, &result);
+            log(&claimed, &result, &mut self.refusals.borrow_mut());
         }
         Ok(true)
     }
@@ -174,17 +185,29 @@ pub(crate) fn variables(id: &str, event: &str, text: &str, subject: &str) -> Vec
     ]
 }
 
-fn log(claimed: &ClaimedNotification, result: &DeliveryResult) {
+fn log(claimed: &ClaimedNotification, result: &DeliveryResult, refusals: &mut Refusals) {
     let ClaimedNotification { id, target, event, subject, subject_id, attempt, .. } = claimed;
     match result {
         DeliveryResult::Delivered => {
             tracing::info!(notification = id, %target, %event, %subject, subject_id, "notification delivered");
+            let Refusals { count, .. } = std::mem::take(refusals);
+            if count > 1 {
+                tracing::warn!(%target, given_up = count, "the target takes notifications again");
+            }
         }
         DeliveryResult::Interrupted => {}
-        DeliveryResult::Refused(error) => tracing::error!(
-            notification = id, %target, %event, %subject, subject_id, error,
-            "notification given up: the target refused it, and would refuse it again"
-        ),
+        DeliveryResult::Refused(error) if refusals.count > 0 && refusals.reason == *error => {
+            refusals.count += 1;
+            tracing::debug!(notification = id, %target, %event, %subject, subject_id, error, "notification given up");
+        }
+        DeliveryResult::Refused(error) => {
+            *refusals = Refusals { reason: error.clone(), count: refusals.count + 1 };
+            tracing::error!(
+                notification = id, %target, %event, %subject, subject_id, error,
+                "notification given up: the target refused it, and would refuse it again; others that it refuses so are \
+                 given up without a line, and `windlass notify` lists them"
+            );
+        }
         DeliveryResult::Failed(error) if *attempt >= DELIVERY_ATTEMPTS_MAX => {
             tracing::error!(notification = id, %target, %event, %subject, subject_id, error, "notification given up");
         }

@@ -60,9 +60,20 @@ pub(crate) fn try_collector(
     export.post(Vec::new(), target.timeout_ms, MessageOutput::Shown).map(|answer| answer.status)
 }
 
-/// Whether another delivery would get the same answer. A request that came too late or too often may be repeated.
+/// Whether the request must not be repeated. OTLP says so of all errors but these four.
 fn is_final(status: u16) -> bool {
-    (400..500).contains(&status) && !matches!(status, 408 | 429)
+    (400..600).contains(&status) && !matches!(status, 429 | 502 | 503 | 504)
+}
+
+/// Says what to do about an answer that a wrong address gets.
+fn with_next_step(reason: NotSent) -> NotSent {
+    match reason {
+        NotSent::Answered { status: status @ (404 | 405), reason } => NotSent::Answered {
+            status,
+            reason: format!("{reason}; check the path of `endpoint` in `[traces]`, usually /v1/traces"),
+        },
+        other @ (NotSent::Answered { .. } | NotSent::Failed(_) | NotSent::Interrupted) => other,
+    }
 }
 
 /// The part of a collector's answer that is read.
@@ -87,10 +98,16 @@ struct Rejected {
     spans: u64,
     /// The first reason.
     reason: String,
+    /// The answers that were too long, or broken off.
+    unread_answers: u64,
 }
 
 impl Rejected {
-    fn add(&mut self, body: &[u8]) {
+    fn add(&mut self, body: Option<&[u8]>) {
+        let Some(body) = body else {
+            self.unread_answers += 1;
+            return;
+        };
         let answer: Option<CollectorAnswer> = serde_json::from_slice(body).ok();
         let Some(partial) = answer.and_then(|answer| answer.partial_success) else { return };
         let number = partial.rejected_spans;
@@ -109,6 +126,12 @@ impl Rejected {
             reason = reason.replace(value, "***");
         }
         let rejected = self.spans;
+        if self.unread_answers > 0 {
+            tracing::warn!(
+                notification = id, %target, %subject, subject_id,
+                "the collector has taken a trace, but its answer is longer than 64 KiB or broken off: it may have rejected spans"
+            );
+        }
         if rejected > 0 {
             tracing::warn!(
                 notification = id, %target, %subject, subject_id, rejected, reason,
@@ -168,6 +191,7 @@ impl Export<'_> {
         let json = trace_request(spans).to_string();
         let link_local = self.link_local;
         send_json(&JsonRequest { url, headers, json: &json, timeout_ms, link_local }, output, self.stop)
+            .map_err(with_next_step)
     }
 }
 
@@ -263,7 +287,7 @@ impl Spans<'_> {
         let left_ms = self.deadline_ms - self.clock.monotonic_ms();
         let spans = std::mem::take(&mut self.waiting);
         let answer = self.export.post(spans, left_ms, MessageOutput::Discarded)?;
-        self.rejected.add(&answer.body);
+        self.rejected.add(answer.body.as_deref());
         Ok(())
     }
 }
@@ -273,11 +297,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_that_would_come_again_is_final() {
-        for status in [400, 401, 403, 404, 413, 415, 422] {
+    fn only_what_otlp_calls_retryable_is_repeated() {
+        for status in [400, 401, 403, 404, 405, 408, 413, 415, 422, 500, 501, 505, 507] {
             assert!(is_final(status), "{status}");
         }
-        for status in [307, 408, 429, 500, 502, 503, 504] {
+        for status in [307, 429, 502, 503, 504] {
             assert!(!is_final(status), "{status}");
         }
     }
@@ -286,14 +310,16 @@ mod tests {
     fn rejected_spans_are_counted_over_all_requests() {
         let mut rejected = Rejected::default();
         for body in ["", "{}", "no JSON", r#"{"partialSuccess":{}}"#, r#"{"partialSuccess":null}"#] {
-            rejected.add(body.as_bytes());
+            rejected.add(Some(body.as_bytes()));
             assert_eq!(rejected, Rejected::default(), "{body}");
         }
-        rejected.add(br#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}"#);
-        rejected.add(br#"{"partialSuccess":{"rejectedSpans":4,"errorMessage":"too new"}}"#);
-        assert_eq!(rejected, Rejected { spans: 7, reason: "too old".to_owned() });
+        rejected.add(Some(br#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}"#));
+        rejected.add(None);
+        rejected.add(Some(br#"{"partialSuccess":{"rejectedSpans":4,"errorMessage":"too new"}}"#));
+        assert_eq!(rejected, Rejected { spans: 7, reason: "too old".to_owned(), unread_answers: 1 });
         let mut long = Rejected::default();
-        long.add(format!(r#"{{"partialSuccess":{{"errorMessage":"{}"}}}}"#, "x".repeat(1_000)).as_bytes());
+        let reason = "x".repeat(1_000);
+        long.add(Some(format!(r#"{{"partialSuccess":{{"errorMessage":"{reason}"}}}}"#).as_bytes()));
         assert_eq!((long.spans, long.reason.len()), (0, REASON_CHARS));
     }
 }

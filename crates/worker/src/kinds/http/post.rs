@@ -27,10 +27,8 @@ impl Accepted {
     /// The status with the body. The recipient has taken the request, so a body that can't be read is no error.
     pub(crate) fn read(self) -> JsonAnswer {
         let mut body = Vec::new();
-        if body::copy(self.body, ERROR_BODY_BYTES, &mut body).is_err() {
-            body.clear();
-        }
-        JsonAnswer { status: self.status, body }
+        let is_read = body::copy(self.body, ERROR_BODY_BYTES, &mut body).is_ok();
+        JsonAnswer { status: self.status, body: is_read.then_some(body) }
     }
 }
 

@@ -89,8 +89,8 @@ pub enum MessageOutput {
 pub struct JsonAnswer {
     /// The status, for people.
     pub status: String,
-    /// The body; empty if it is longer than 64 KiB or was broken off.
-    pub body: Vec<u8>,
+    /// The body; `None` if it is longer than 64 KiB or was broken off.
+    pub body: Option<Vec<u8>>,
 }
 
 /// Why a message did not reach its recipient.
