@@ -256,3 +256,61 @@ fn a_repeat_policy_that_means_something_else_is_left_out() {
     }
     assert_imports(&repeating("intervalSec: 60", ""), &["[jobs.a]"], &[]);
 }
+
+#[test]
+fn containers_of_steps_become_containers_of_jobs() {
+    let step = "steps:\n  - name: a\n    command: ./train.sh\n    container:\n      image: python:3.13\n      \
+        pull_policy: always\n      user: \"1000\"\n      volumes: [./data:/data:ro]\n      env:\n        - MODE=full\n      \
+        keep_container: false\n      working_dir: /data\n      platform: linux/arm64\n";
+    let parts = [
+        "container = { image = \"python:3.13\", pull = \"always\", user = \"1000\", volumes = [\"./data:/data:ro\"] }",
+        "env = { MODE = \"full\" }",
+        "run = \"./train.sh\"",
+    ];
+    assert_imports(
+        step,
+        &parts,
+        &["line 12: `working_dir: /data`; write `cd`", "line 13: `platform: linux/arm64`"],
+    );
+
+    let all = "params: {TAG: v1}\ncontainer:\n  image: builder:${TAG}\n  env: {A: b}\nsteps:\n  - command: make\n    \
+        name: a\n  - {name: b, executor: http, command: GET https://example.com}\n";
+    let parts = ["container = { image = \"builder:{{ params.TAG }}\" }\nrun = \"make\"\nenv = { A = \"b\" }"];
+    assert_imports(all, &parts, &["line 2: one container for all steps; each job has its own"]);
+    let imported = import(all);
+    assert_eq!(
+        imported.workflows[0].text.matches("container = ").count(),
+        1,
+        "{}",
+        imported.workflows[0].text
+    );
+
+    let running = "steps:\n  - {name: a, command: make, container: builder}\n";
+    assert_imports(
+        running,
+        &["run = \"make\""],
+        &["line 2: `container: builder`; write `container` with an image"],
+    );
+    let computed = "container: {image: $(cat image)}\nsteps: [make]\n";
+    assert_imports(computed, &["run = \"make\""], &["write `container` with an image in the jobs"]);
+}
+
+#[test]
+fn steps_of_the_executor_docker_run_in_a_container() {
+    let text = "steps:\n  - name: a\n    executor:\n      type: docker\n      config:\n        image: busybox\n        \
+        pull: false\n        autoRemove: true\n        host: {binds: [./in:/in]}\n        \
+        container: {env: [A=b], workingDir: /in}\n    command: ls -l\n  - name: b\n    executor:\n      type: docker\n      \
+        config: {image: hello-world, platform: linux/amd64}\n  - {name: c, command: ls, executor: docker}\n";
+    let parts = [
+        "container = { image = \"busybox\", pull = \"never\", volumes = [\"./in:/in\"] }",
+        "run = \"ls -l\"",
+        "env = { A = \"b\" }",
+        "run = \"docker run --rm hello-world\"",
+    ];
+    let left_out = [
+        "`workingDir: /in`; write `cd`",
+        "`platform: linux/amd64`; write it as an option",
+        "is missing or computed",
+    ];
+    assert_imports(text, &parts, &left_out);
+}

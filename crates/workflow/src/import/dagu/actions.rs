@@ -1,6 +1,7 @@
 //! What a step of Dagu executes: commands, scripts, requests, other workflows.
 
 use super::calls::{Call, call};
+use super::container;
 use super::http::http;
 use super::job::Draft;
 use super::references::references;
@@ -83,6 +84,7 @@ pub(super) fn read(node: &Node<'_>, guards: &[String], draft: &mut Draft<'_, '_>
     match executor.as_str() {
         "" | "shell" | "command" | "sh" | "bash" => {
             if let Some(script) = script(entries, &command, draft) {
+                contained(entries, draft);
                 return process(script, entries, guards, node, draft);
             }
             nothing("a step without a command", node, draft)
@@ -121,36 +123,61 @@ pub(super) fn read(node: &Node<'_>, guards: &[String], draft: &mut Draft<'_, '_>
             words.push(shell_word(&remote));
             process(Script { text: words.join(" "), shell: None }, entries, guards, node, draft)
         }
-        "docker" => {
-            let text = |key: &str| settings.iter().find(|setting| plain_key(setting) == key);
-            let image = text("image").and_then(|image| scalar(&image.node, document));
-            let others = settings
-                .iter()
-                .filter(|setting| !matches!(plain_key(setting).as_str(), "image" | "autoremove" | "pull"));
-            for setting in others.copied().collect::<Vec<_>>() {
-                draft.leave_out(setting, "write it as an option of `docker run`");
-            }
-            match image {
-                Some(image) => {
-                    let text =
-                        format!("docker run --rm {} {}", shell_word(&image), command.unwrap_or_default());
-                    process(
-                        Script { text: text.trim_end().to_owned(), shell: None },
-                        entries,
-                        guards,
-                        node,
-                        draft,
-                    )
-                }
-                None => nothing("a `docker` step without an image", node, draft),
-            }
-        }
+        "docker" => docker(command, entries, &settings, guards, node, draft),
         "dag" | "subworkflow" => match command {
             Some(command) => call(command, entries, node, draft),
             None => nothing("a step that calls nothing", node, draft),
         },
         other => nothing(&format!("a step of the kind `{other}`"), node, draft),
     }
+}
+
+/// Writes `container` of a job with a process: that of the step, or that of all steps.
+fn contained(entries: &[Entry<'_>], draft: &mut Draft<'_, '_>) {
+    let Some(entry) = find(entries, &["container"]) else {
+        if let Some(container) = draft.reader.container.clone() {
+            draft.contain(container);
+        }
+        return;
+    };
+    let settings: Vec<&Entry<'_>> = table(&entry.node).iter().collect();
+    match container::read(&settings, draft.reader.document, &|text| draft.template(text)) {
+        Some((container, left_out)) => {
+            left_out.into_iter().for_each(|(setting, why)| draft.leave_out(setting, why));
+            draft.contain(container);
+        }
+        None => draft.leave_out(entry, "write `container` with an image"),
+    }
+}
+
+/// A step with the executor `docker`: a command in a container, or an image that has its own command.
+fn docker(
+    command: Option<String>,
+    entries: &[Entry<'_>],
+    settings: &[&Entry<'_>],
+    guards: &[String],
+    node: &Node<'_>,
+    draft: &mut Draft<'_, '_>,
+) -> Action {
+    let settings = container::of_executor(settings);
+    let read = container::read(&settings, draft.reader.document, &|text| draft.template(text));
+    let Some((container, left_out)) = read else {
+        return nothing("a `docker` step whose image is missing or computed", node, draft);
+    };
+    let script = match command {
+        Some(command) => {
+            left_out.into_iter().for_each(|(setting, why)| draft.leave_out(setting, why));
+            draft.contain(container);
+            Script { text: command, shell: None }
+        }
+        None => {
+            for setting in settings.iter().filter(|setting| plain_key(setting) != "image") {
+                draft.leave_out(setting, "write it as an option of `docker run`");
+            }
+            Script { text: format!("docker run --rm {}", shell_word(&container.image)), shell: None }
+        }
+    };
+    process(script, entries, guards, node, draft)
 }
 
 /// A job that fails with the reason, so that the others keep their place.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::calls::Call;
+use super::container::{self, Container};
 use super::job::Job;
 use super::notes::Notes;
 use super::params::{self, Param};
@@ -26,6 +27,8 @@ pub(super) struct Reader<'n> {
     pub(super) secrets: Vec<String>,
     /// Files with variables, for each job with a process.
     pub(super) env_files: Vec<String>,
+    /// The container in which its steps run.
+    pub(super) container: Option<Container>,
     /// Lines of a script that ends a job without parents if the workflow is not to run.
     pub(super) guard: Vec<String>,
 }
@@ -108,6 +111,7 @@ impl Dag {
             env: Vec::new(),
             secrets: Vec::new(),
             env_files: Vec::new(),
+            container: None,
             guard: Vec::new(),
         };
         let written_name = find(root, &["name"]).and_then(|entry| scalar(&entry.node, document));
@@ -211,6 +215,7 @@ impl Dag {
                     );
                 }
             }
+            ("container", _) => self.container(entry, reader),
             ("maxactiveruns", Some(text)) if is_run_limit(&text) => {
                 self.lines.push(format!("concurrency = {{ limit = {text} }}"));
             }
@@ -221,6 +226,25 @@ impl Dag {
                 self.lines.append(&mut lines);
             }
         }
+    }
+
+    /// Reads the container in which all steps of a run work.
+    fn container(&mut self, entry: &Entry<'_>, reader: &mut Reader<'_>) {
+        let settings: Vec<&Entry<'_>> = table(&entry.node).iter().collect();
+        let read = container::read(&settings, reader.document, &|text| reader.template(text));
+        let mut lines = Vec::new();
+        match read {
+            Some((container, left_out)) => {
+                for (setting, why) in left_out {
+                    reader.leave_out(setting, why, &mut lines);
+                }
+                let what = "one container for all steps; each job has its own, so write what they share as `volumes`";
+                lines.push(reader.notes.leave_out(&entry.key_span, what));
+                reader.container = Some(container);
+            }
+            None => reader.leave_out(entry, "write `container` with an image in the jobs", &mut lines),
+        }
+        self.lines.append(&mut lines);
     }
 
     fn add_tags(&mut self, text: &str) {
@@ -274,7 +298,7 @@ fn advice(key: &str) -> &'static str {
         "maxactiveruns" => "`concurrency` limits how many runs may be active, from 1 to 1000",
         "maxactivesteps" => "`windlass queue limit` limits how many jobs run at a time",
         "workerselector" => "write what a worker must have as `requires` under [defaults]",
-        "container" | "docker" | "registryauths" => "start the container in the scripts: docker run",
+        "docker" | "registryauths" => "sign in with the container program on the machine of the worker",
         "ssh" => "write `ssh` in the scripts",
         "delaysec" | "restartwaitsec" => "write a job with `sleep` at the beginning",
         "skipifsuccessful" => "a schedule starts every occurrence",

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::actions::{self, Action};
 use super::calls::Call;
 use super::conditions::{self, skip_line};
+use super::container::Container;
 use super::dag::Reader;
 use super::references::{Reference, for_script, has_command, is_quoted, references, replace};
 use super::settings;
@@ -45,6 +46,12 @@ impl Draft<'_, '_> {
     /// Whether the name is one of Dagu's, and not only one of the shell's.
     pub(super) fn is_known(&self, reference: &Reference) -> bool {
         self.reader.is_known(reference) || self.others.value(reference).is_some()
+    }
+
+    /// Gives the job a container.
+    pub(super) fn contain(&mut self, container: Container) {
+        self.lines.push(container.line);
+        self.env.extend(container.env);
     }
 
     /// A text for a script: names that a variable can't have are replaced by those of their variables.

@@ -6,6 +6,7 @@
 mod actions;
 mod calls;
 mod conditions;
+mod container;
 mod dag;
 mod environment;
 mod handlers;

@@ -87,7 +87,8 @@ pub(super) fn every(step: &Step<'_, '_>, action: &Action, draft: &mut Draft<'_, 
             ("repeatpolicy", _) => draft.leave_out(entry, "write it as `repeat`"),
             ("signalonstop", _) => draft.leave_out(entry, "a process is stopped by SIGTERM, then by SIGKILL"),
             ("workerselector", _) => draft.leave_out(entry, "write what a worker must have as `requires`"),
-            ("container", _) => draft.leave_out(entry, "start the container in the script: docker run"),
+            ("container", _) if is_process => (),
+            ("container", _) => draft.leave_out(entry, "this job has no process"),
             _ => draft.leave_out(entry, "there is no equivalent"),
         }
     }
