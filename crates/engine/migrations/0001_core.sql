@@ -321,10 +321,9 @@ CREATE TABLE jobs (
     -- What a WAITING job waits for, and NULL in all other states: a slot of its concurrency key, a decision of the
     -- scheduler, an event, a person, the ends of its items, or the run that it has started. The indexes of waiting jobs go
     -- by this column and not by `status`, so that claims and ends of other jobs do not touch them.
-    waits_for            {text} CHECK (waits_for IS NULL
-                                OR status = 'WAITING' AND (waits_for = 'slot' OR waits_for = 'decision' OR waits_for = 'event'
-                                                           OR waits_for = 'approval' OR waits_for = 'items'
-                                                           OR waits_for = 'run')),
+    waits_for            {text} CHECK (waits_for IS NULL OR waits_for = 'slot' OR waits_for = 'decision'
+                                       OR waits_for = 'event' OR waits_for = 'approval' OR waits_for = 'items'
+                                       OR waits_for = 'run'),
     -- Of an item: the job with `for_each` that it belongs to, its place among the items, and its value as JSON.
     group_id             {integer},
     item_index           {integer},
@@ -343,15 +342,16 @@ CREATE TABLE jobs (
     max_parallel         {integer} CHECK (max_parallel >= 1),
     fail_fast            {integer} CHECK (fail_fast IS NULL OR fail_fast = 1),
     -- What a row in each state has, the most frequent states first. The table checks it, so that no other program can
-    -- break it. A job in one of the other states is finished, or its end was reported.
+    -- break it. A job in one of the last states is finished, or its end was reported. SQLite evaluates a check in each update
+    -- that writes one of its columns, so what names `status` is in this one.
     CONSTRAINT jobs_status_check CHECK (
-        status = 'PENDING' AND finished_at IS NULL
-        OR status = 'RUNNING' AND worker_id IS NOT NULL AND finished_at IS NULL
-        OR status = 'SUCCESSFUL'
-        OR status = 'BLOCKED' AND finished_at IS NULL
-        OR status = 'SCHEDULED' AND finished_at IS NULL
-        OR status = 'WAITING' AND waits_for IS NOT NULL AND finished_at IS NULL
-        OR status = 'FAILED' OR status = 'SKIPPED' OR status = 'CANCELLED')
+        waits_for IS NULL AND (
+            status = 'PENDING' AND finished_at IS NULL
+            OR status = 'RUNNING' AND worker_id IS NOT NULL AND finished_at IS NULL
+            OR status = 'SUCCESSFUL'
+            OR finished_at IS NULL AND (status = 'BLOCKED' OR status = 'SCHEDULED')
+            OR status = 'FAILED' OR status = 'SKIPPED' OR status = 'CANCELLED')
+        OR status = 'WAITING' AND waits_for IS NOT NULL AND finished_at IS NULL)
 ) {strict};
 
 -- The claim indexes contain only PENDING jobs, so the cost of a claim does not depend on the number of other rows.

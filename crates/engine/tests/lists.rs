@@ -5,7 +5,8 @@ mod support;
 
 use support::Bench;
 use windlass_engine::store::{
-    Cursor, Job, JobFilter, PAGE_MAX, ParamFilter, Run, RunFilter, SEARCH_MAX, StartedBy, TimeRange,
+    Cursor, Job, JobFilter, PAGE_MAX, ParamFilter, Run, RunFilter, SEARCH_MAX, SearchBound, StartedBy,
+    TimeRange,
 };
 use windlass_engine::{Error, JobStatus, Random, RunSource, RunStatus};
 
@@ -131,6 +132,7 @@ fn random_run_filter(random: &Random) -> RunFilter {
         .unwrap_or_default(),
         started_by: maybe(random, &[StartedBy::Submission, StartedBy::Schedule(RunSource::Catchup)]),
         schedule_id: maybe(random, &[None, Some(1), Some(2), None]).flatten(),
+        search: SearchBound::default(),
         cursor: Cursor {
             before: maybe_between(random, RUNS),
             after: maybe_between(random, RUNS),
@@ -180,6 +182,10 @@ fn a_search_among_runs_stops_and_goes_on() {
     let page = bench.store.runs().list(&filter).unwrap();
     let floor = 80_000 - SEARCH_MAX + 1;
     assert_eq!((page.rows.len(), page.next, page.searched_to), (0, Some(floor), Some(floor)));
+    // Several searches for one page share what one may look at.
+    let quarter = RunFilter { search: SearchBound::one_of(4), ..filter.clone() };
+    let quarter_floor = 80_000 - SEARCH_MAX / 4 + 1;
+    assert_eq!(bench.store.runs().list(&quarter).unwrap().searched_to, Some(quarter_floor));
     filter.cursor.before = page.next;
     let page = bench.store.runs().list(&filter).unwrap();
     assert_eq!(page.rows.iter().map(|run| run.id).collect::<Vec<_>>(), [5]);
@@ -190,6 +196,12 @@ fn a_search_among_runs_stops_and_goes_on() {
     let narrow = RunFilter { params: filter.params.clone(), ..tagged };
     let page = bench.store.runs().list(&narrow).unwrap();
     assert_eq!((page.rows.len(), page.searched_to), (1, None));
+    // Each run of a tag is looked up: half as many are.
+    bench.raw().execute("INSERT INTO run_tags (tag, run_id) SELECT 'all', id FROM runs");
+    let tagged =
+        RunFilter { tag: Some("all".to_owned()), params: filter.params.clone(), ..RunFilter::newest(10) };
+    let tag_floor = 80_000 - SEARCH_MAX / 2 + 1;
+    assert_eq!(bench.store.runs().list(&tagged).unwrap().searched_to, Some(tag_floor));
     // Of one workflow and state there are few enough to look at all of them.
     filter = RunFilter { workflow: Some("w1".to_owned()), statuses: vec![RunStatus::Successful], ..filter };
     filter.cursor.before = None;

@@ -47,6 +47,22 @@ fn only_new_content_makes_a_new_version() {
     assert!(bench.store.registrations().version("nightly", 4).unwrap().is_none());
 }
 
+/// A definition may have 10,000 jobs, and a list of versions shows none of them.
+#[test]
+fn a_list_of_versions_reads_no_definition() {
+    let bench = Bench::new();
+    for jobs in [1, 2, 3] {
+        apply(&bench, jobs);
+    }
+    bench.raw().execute("UPDATE workflows SET definition = 'unreadable'");
+    bench.store.registrations().versions("nightly", None, 100).unwrap_err();
+    let listed = bench.store.registrations().newest_versions("nightly", 2).unwrap();
+    let shown: Vec<(i64, Option<&str>)> =
+        listed.iter().map(|version| (version.version, version.file.as_deref())).collect();
+    assert_eq!(shown, [(3, Some("/flows/nightly.toml")), (2, Some("/flows/nightly.toml"))]);
+    assert_eq!(bench.store.registrations().newest_versions("none", 2).unwrap(), []);
+}
+
 #[test]
 fn a_preview_has_the_same_result_and_changes_nothing() {
     let bench = Bench::new();

@@ -6,8 +6,8 @@ mod support;
 
 use support::Bench;
 use windlass_engine::store::{
-    Count, FAILURES_MAX, JobOrder, JobPart, JobWindow, KeyHolder, KeyOf, KeyUser, OldestJob, TimeRange,
-    WINDOW_MAX, WaitingKey,
+    Count, FAILURES_MAX, JobOrder, JobPart, JobWindow, KeyHolder, KeyOf, KeyUser, OldestJob, RunFilter,
+    TimeRange, WINDOW_MAX, WaitingKey,
 };
 use windlass_engine::{Error, JobStatus, RunStatus, WaitsFor};
 
@@ -191,6 +191,33 @@ fn the_usual_duration_is_the_median_of_the_last_twenty_successes() {
     assert_eq!(bench.store.runs().last_successful_before("v", 99).unwrap(), None);
 }
 
+/// The lists of each workflow, without those that jobs have started, are the same as if it was asked alone.
+#[test]
+fn the_newest_runs_of_each_workflow_are_found_together() {
+    let statuses = ["SUCCESSFUL", "FAILED", "CANCELLED", "PENDING", "RUNNING", "SUCCESSFUL", "SUCCESSFUL"];
+    let rows: Vec<String> = (1..=120)
+        .map(|n: i64| {
+            let status = statuses[(n * n % 11 % 7) as usize];
+            let finished = if matches!(status, "PENDING" | "RUNNING") { "NULL" } else { "9" };
+            let workflow = ["a", "b", "c", "other"][(n * 7 % 10 % 4) as usize];
+            format!("({n}, '{workflow}', '{status}', 1, 0, {n}, 1, {finished})")
+        })
+        .collect();
+    let bench = bench(&[
+        format!("{RUN} {}", rows.join(", ")),
+        "UPDATE runs SET parent_job_id = id, parent_attempt = 1, root_run_id = 1 WHERE id % 9 = 0".to_owned(),
+    ]);
+    for limit in [1, 7, 100] {
+        let newest = bench.store.runs().newest_of_each(&["a", "b", "c", "none"], limit).unwrap();
+        assert_eq!(newest.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
+        for (workflow, runs) in newest {
+            let filter = RunFilter { workflow: Some(workflow), ..RunFilter::newest(limit) };
+            assert_eq!(runs, bench.store.runs().list(&filter).unwrap().rows, "{filter:?}");
+        }
+    }
+    assert!(bench.store.runs().newest_of_each(&[], 30).unwrap().is_empty());
+}
+
 #[test]
 fn a_window_of_a_run_has_the_failed_and_running_jobs_first() {
     let bench = bench(&[
@@ -355,6 +382,8 @@ fn keys_say_who_waits_for_them_and_who_holds_them() {
     assert_eq!(keys, expected);
     let oldest = bench.store.queues().oldest_jobs().unwrap();
     assert_eq!(oldest["default"], OldestJob { job_id: 15, run_id: None, since: 80 });
+    assert_eq!(bench.store.queues().oldest_jobs_from("default").unwrap(), oldest);
+    assert!(bench.store.queues().oldest_jobs_from("e").unwrap().is_empty());
     let holders = bench.store.runs().slot_holders_of(&["day", "none"]).unwrap();
     assert_eq!((holders["day"].clone(), holders["none"].clone()), (vec![1], vec![]));
 }

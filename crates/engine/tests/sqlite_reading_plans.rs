@@ -10,7 +10,7 @@ use support::reading;
 use support::tapped::{Tap, Tapped};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Connection, Dialect, Statement, Value};
-use windlass_engine::store::Count;
+use windlass_engine::store::{Count, OldPending};
 use windlass_engine::{Clock, Random, Store, TABLES};
 
 /// A statement with its parameters.
@@ -127,6 +127,39 @@ fn a_backlog_is_not_counted_whole() {
     assert_steps(&raw, &record_reads(&path, read), 300_000);
 }
 
+/// Jobs wait in 3,000 queues. A page looks at a part of them, and `doctor` at all.
+#[test]
+fn a_page_looks_for_old_jobs_in_some_claim_partitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    record(&path, |_store| {});
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute_batch(
+        "INSERT INTO jobs (queue, kind, status, execute_after, updated_at)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000)
+         SELECT 'q' || (10000 + n), 'noop', 'PENDING', 199000000 - n, 0 FROM numbers",
+    )
+    .unwrap();
+    let queues_of = |old: &[OldPending]| -> Vec<String> {
+        let queue =
+            |id| raw.query_row("SELECT queue FROM jobs WHERE id = $1", [id], |row| row.get(0)).unwrap();
+        old.iter().map(|partition| queue(partition.first_id)).collect()
+    };
+    let read = |store: &Store| {
+        assert_eq!(store.upkeep().health_for_pages().unwrap().old_pending.len(), 50);
+    };
+    assert_steps(&raw, &record_reads(&path, read), 150_000);
+    let store = Store::new(
+        Arc::new(SqliteDatabase::open(&path, &TABLES, &SqliteOptions::default()).unwrap()),
+        Clock::manual(200_000_000),
+        Random::from_seed(1),
+    );
+    // The most urgent are the last queue's.
+    let of_page = queues_of(&store.upkeep().health_for_pages().unwrap().old_pending);
+    assert!(of_page.contains(&"q10998".to_owned()) && !of_page.contains(&"q13000".to_owned()), "{of_page:?}");
+    assert!(queues_of(&store.upkeep().health().unwrap().old_pending).contains(&"q13000".to_owned()));
+}
+
 /// A server plans each statement again, so forty-eight parts are not as many statements.
 #[test]
 fn a_histogram_is_two_statements() {
@@ -136,6 +169,45 @@ fn a_histogram_is_two_statements() {
         store.runs().histogram(10_000_000, 50_000_000, 48).unwrap();
     });
     assert_eq!(statements.len(), 2);
+}
+
+/// A list of 200 workflows shows the newest runs of each, and a list of runs how long those of each usually take.
+#[test]
+fn many_workflows_are_as_many_statements_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let statements = record(&path, |store| {
+        let names: Vec<String> = (0..200).map(|number| format!("w{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        store.runs().newest_of_each(&names, 30).unwrap();
+        store.runs().usual_durations(&names).unwrap();
+    });
+    assert_eq!(statements.len(), 3);
+}
+
+/// Each of 99 queues is counted, and none has a statement of its own. Jobs in 3,000 queues are not all looked at.
+#[test]
+fn many_queues_are_few_statements_and_few_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    record(&path, |_store| {});
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute_batch(
+        "INSERT INTO jobs (queue, kind, status)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000)
+         SELECT 'q' || (10000 + n), 'noop', 'PENDING' FROM numbers",
+    )
+    .unwrap();
+    let statements = record_reads(&path, |store| {
+        let metrics = store.upkeep().metrics(None).unwrap();
+        assert_eq!((metrics.queues.len(), metrics.queues["q10001"].pending), (100, 1));
+    });
+    assert!(statements.len() < 10, "{} statements", statements.len());
+    assert_steps(&raw, &statements, 150_000);
+    let of_page = record_reads(&path, |store| {
+        assert_eq!(store.queues().oldest_jobs_from("q12000").unwrap().len(), 200);
+    });
+    assert_steps(&raw, &of_page, 30_000);
 }
 
 #[test]

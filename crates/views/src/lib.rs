@@ -17,6 +17,7 @@ mod log;
 mod notification;
 mod plan;
 mod queue;
+mod rate;
 mod run;
 mod schedule;
 mod schema;
@@ -47,8 +48,11 @@ pub use file::{FileError, PlaceView, ValidatedFile};
 pub use job::{AttemptView, InspectedJob, JobView, names_of_needed_jobs};
 pub use log::LogView;
 pub use notification::{NotificationView, NotifyView, TargetView, TriedTarget, message_of};
-pub use plan::{CriticalPathView, PastRunView, PlanView, PlannedJobView, PlannedSecretView};
+pub use plan::{
+    CriticalPathView, PastRunView, PlanView, PlannedJobView, PlannedLimitView, PlannedSecretView,
+};
 pub use queue::QueueView;
+pub use rate::{parse_duration, parse_rate, rate_interval};
 pub use run::{InspectedRun, JobCountsView, RunView, SubmittedView, needed_jobs_of_run, workspace_path};
 pub use schedule::{
     BackfillView, InspectedSchedule, OccurrenceView, ScheduleView, UnstartedView, catchup_name, overlap_name,

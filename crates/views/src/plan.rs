@@ -12,6 +12,8 @@ pub struct PlanView {
     pub workflow: String,
     /// The values of its params.
     pub params: Map<String, Value>,
+    /// The limit that it shares with other active runs.
+    pub concurrency: Option<PlannedLimitView>,
     /// The jobs in an order in which they can be executed. The handlers come last.
     pub jobs: Vec<PlannedJobView>,
     /// The secrets of the workflow.
@@ -20,6 +22,19 @@ pub struct PlanView {
     pub runs: Vec<PastRunView>,
     /// The jobs that take longest one after the other, by the times of the last runs.
     pub critical_path: Option<CriticalPathView>,
+}
+
+/// How many runs with the same key may be active at a time.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PlannedLimit")]
+pub struct PlannedLimitView {
+    /// The key; null if it can't be made with these params.
+    pub key: Option<String>,
+    /// How many runs.
+    pub limit: i64,
+    /// What happens to one more.
+    #[schemars(extend("enum" = ["wait", "skip", "cancel_oldest"]))]
+    pub on_full: &'static str,
 }
 
 /// A job of a run that has not started.

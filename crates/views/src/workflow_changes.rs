@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use windlass_workflow::Workflow;
+use windlass_workflow::{Job, Workflow};
 
 /// How many names a list in the summary shows; it counts the others.
 const NAMES_SHOWN: usize = 8;
@@ -51,7 +51,7 @@ impl WorkflowChanges {
             settings: differing(&old.settings, &new.settings),
             params: PartChanges::between(&old.params, &new.params),
             schedules: PartChanges::between(&old.schedules, &new.schedules),
-            jobs: PartChanges::between(&old.jobs, &new.jobs),
+            jobs: PartChanges::of_jobs(before, after),
         }
     }
 
@@ -68,6 +68,31 @@ impl WorkflowChanges {
 }
 
 impl PartChanges {
+    /// Fields are compared only of jobs that are not the same: a workflow may have 10,000.
+    fn of_jobs(before: &Workflow, after: &Workflow) -> PartChanges {
+        let by_name = |workflow: &'_ Workflow| -> BTreeMap<String, usize> {
+            workflow.jobs.iter().enumerate().map(|(place, job)| (job.name.clone(), place)).collect()
+        };
+        let (old, new) = (by_name(before), by_name(after));
+        let missing_in = |one: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>| -> Vec<String> {
+            one.keys().filter(|name| !other.contains_key(*name)).cloned().collect()
+        };
+        let changed = new.iter().filter_map(|(name, place)| {
+            let (earlier, later) = (&before.jobs[*old.get(name)?], &after.jobs[*place]);
+            let is_needed_same = names(before, &earlier.needs).eq(names(after, &later.needs));
+            if earlier == later && is_needed_same {
+                return None;
+            }
+            let fields = differing(&fields_of_job(before, earlier), &fields_of_job(after, later));
+            (!fields.is_empty()).then(|| ChangedPart { name: name.clone(), fields })
+        });
+        PartChanges {
+            changed: changed.collect(),
+            added: missing_in(&new, &old),
+            removed: missing_in(&old, &new),
+        }
+    }
+
     fn between(before: &NamedParts, after: &NamedParts) -> PartChanges {
         let missing_in = |one: &NamedParts, other: &NamedParts| -> Vec<String> {
             one.iter().filter(|(name, _)| !other.contains_key(*name)).map(|(name, _)| name.clone()).collect()
@@ -106,35 +131,42 @@ fn shortened(names: &[String]) -> String {
 
 type NamedParts = BTreeMap<String, Map<String, Value>>;
 
-/// A workflow as JSON objects by name, so that their fields can be compared.
+/// A workflow without its jobs as JSON objects by name, so that their fields can be compared.
 struct ComparableWorkflow {
     settings: Map<String, Value>,
     params: NamedParts,
     schedules: NamedParts,
-    jobs: NamedParts,
 }
 
 impl ComparableWorkflow {
     fn of(workflow: &Workflow) -> ComparableWorkflow {
-        let mut settings = object(workflow);
+        let mut without_jobs = workflow.clone();
+        without_jobs.jobs.clear();
+        let mut settings = object(&without_jobs);
         let params = named(settings.remove("params"));
         let schedules = named(settings.remove("schedules"));
         settings.remove("jobs");
-        let name_of = |index: &usize| Value::from(workflow.jobs[*index].name.as_str());
-        let jobs = workflow.jobs.iter().map(|job| {
-            let mut fields = object(job);
-            // Needs by name: a job whose index moved has not changed.
-            fields.insert("needs".to_owned(), job.needs.iter().map(name_of).collect());
-            fields.remove("uses");
-            fields.remove("name");
-            // What the job executes has its keys in an object of its own.
-            if let Some(Value::Object(action)) = fields.remove(job.action.kind()) {
-                fields.extend(action);
-            }
-            (job.name.clone(), fields)
-        });
-        ComparableWorkflow { settings, params, schedules, jobs: jobs.collect() }
+        ComparableWorkflow { settings, params, schedules }
     }
+}
+
+/// The names of jobs at these places.
+fn names<'w>(workflow: &'w Workflow, places: &'w [usize]) -> impl Iterator<Item = &'w str> {
+    places.iter().map(|place| workflow.jobs[*place].name.as_str())
+}
+
+/// The fields of a job as they are in a file.
+fn fields_of_job(workflow: &Workflow, job: &Job) -> Map<String, Value> {
+    let mut fields = object(job);
+    // Needs by name: a job whose index moved has not changed.
+    fields.insert("needs".to_owned(), names(workflow, &job.needs).map(Value::from).collect());
+    fields.remove("uses");
+    fields.remove("name");
+    // What the job executes has its keys in an object of its own.
+    if let Some(Value::Object(action)) = fields.remove(job.action.kind()) {
+        fields.extend(action);
+    }
+    fields
 }
 
 fn object(value: &impl Serialize) -> Map<String, Value> {
@@ -202,6 +234,14 @@ mod tests {
         let before = "[jobs.a]\nrun = 'x'\n[jobs.b]\nrun = 'y'\nneeds = ['a']\n";
         let after = "[jobs.b]\nrun = 'y'\nneeds = ['a']\n[jobs.a]\nrun = 'x'\n";
         assert_eq!(summary(before, after), "only the order changed");
+    }
+
+    /// The two jobs `c` are equal but for what their places mean.
+    #[test]
+    fn a_job_that_needs_another_one_at_the_same_place_has_changed() {
+        let after =
+            |name: &str| format!("[jobs.{name}]\nrun = 'x'\n[jobs.c]\nrun = 'y'\nneeds = ['{name}']\n");
+        assert_eq!(summary(&after("a"), &after("b")), "jobs added b, removed a, changed c (needs)");
     }
 
     #[test]

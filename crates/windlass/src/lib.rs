@@ -49,13 +49,13 @@ pub use windlass_engine::store::{
     Applied, Backfill, BackfillResult, BrokenBefore, Cancellation, Continued, Copied, CopyError, Count,
     Cursor, DEAD_LETTERS_BATCH, DEAD_LETTERS_COUNTED_MAX, DeadLetterBatch, DeadLetterCursor, DeadLetters,
     DefinitionFile, DefinitionOrigin, DefinitionVerb, ENQUEUE_MAX, Health, JOBS_COUNTED_MAX, Job, JobChange,
-    JobCounts, JobFilter, JobSummary, Jobs, LogLine, LogPosition, LogStream, Logs, NewJob, NewRegistration,
-    NewRun, NextDefinition, Occasion, Occurrence, OccurrenceStatus, OldPending, OnlyJobs, Order, PAGE_MAX,
-    Page, ParamFilter, Problem, QUEUES_MAX, Queue, QueueLimits, QueuePage, Queues, Rate, Reason,
-    RegisteredVersion, Registration, RegistrationChange, Registrations, Restored, RetrySelection, Run,
-    RunDefinition, RunFilter, RunSummary, Runs, SEARCH_MAX, Schedule, ScheduleChange, ScheduleOrigin,
-    Schedules, Setting, StartTime, StartedBy, Stats, Submitted, TimeRange, Upkeep, VARIABLES_LISTED_MAX,
-    Variable, Variables, Why, Worker, Workers,
+    JobCounts, JobFilter, JobSummary, Jobs, ListedVersion, LogLine, LogPosition, LogStream, Logs, NewJob,
+    NewRegistration, NewRun, NextDefinition, Occasion, Occurrence, OccurrenceStatus, OldPending, OnlyJobs,
+    Order, PAGE_MAX, Page, ParamFilter, Problem, QUEUES_MAX, Queue, QueueLimits, QueuePage, Queues, Rate,
+    Reason, RegisteredVersion, Registration, RegistrationChange, Registrations, Restored, RetrySelection,
+    Run, RunDefinition, RunFilter, RunSummary, Runs, SEARCH_MAX, Schedule, ScheduleChange, ScheduleOrigin,
+    Schedules, SearchBound, Setting, StartTime, StartedBy, Stats, Submitted, TimeRange, Upkeep,
+    VARIABLES_LISTED_MAX, Variable, Variables, Why, Worker, Workers,
 };
 pub use windlass_engine::transition::{Outcome, Repeat};
 pub use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason, WaitsFor, WorkerStatus};

@@ -237,6 +237,18 @@ pub enum OnFull {
     CancelOldest,
 }
 
+impl OnFull {
+    /// The word in files, tables and JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            OnFull::Wait => "wait",
+            OnFull::Skip => "skip",
+            OnFull::CancelOldest => "cancel_oldest",
+        }
+    }
+}
+
 /// A table of jobs for the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,33 +1,7 @@
 //! Durations and instants that people type.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, TimeZone};
-
-/// The longest duration: a hundred years. With this limit, sums cannot overflow.
-const MAX_DURATION: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
-
-/// Reads a duration such as `90s`, `5m`, `1h 30m`, `7d`; for clap.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let text = text.trim();
-    // humantime reads `M` as a month, but a user who types it means minutes.
-    if text.contains('M') {
-        return Err(format!(
-            "`{text}` is unclear: write `m` for minutes or `days` for longer, for example `30m`"
-        ));
-    }
-    let duration = humantime::parse_duration(text).map_err(|_error| {
-        if text.parse::<u64>().is_ok() {
-            format!("the unit is missing; did you mean `{text}s`?")
-        } else {
-            "write a number and a unit, for example 30s, 5m, 1h 30m, 7d".to_owned()
-        }
-    })?;
-    if duration > MAX_DURATION {
-        return Err("the duration is longer than a hundred years".to_owned());
-    }
-    Ok(duration)
-}
+use windlass_views::parse_duration;
 
 /// Reads an instant: RFC 3339, or a local day and time; for clap.
 pub(crate) fn parse_instant(text: &str) -> Result<i64, String> {
@@ -82,23 +56,6 @@ fn since(text: &str, now: DateTime<Local>) -> Result<i64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_parsed() {
-        assert_eq!(parse_duration("1h 30m"), Ok(Duration::from_secs(5_400)));
-        assert_eq!(parse_duration("7d"), Ok(Duration::from_secs(604_800)));
-        let refused = [
-            ("1M", "unclear"),
-            ("30", "did you mean `30s`?"),
-            ("soon", "for example"),
-            ("-5s", "for example"),
-            ("900years", "hundred years"),
-        ];
-        for (text, expected) in refused {
-            let error = parse_duration(text).expect_err(text);
-            assert!(error.contains(expected), "{text}: {error}");
-        }
-    }
 
     #[test]
     fn instants_are_parsed() {

@@ -14,7 +14,7 @@ mod work;
 
 pub(crate) use database_address::{DatabaseAddress, DatabaseArgument};
 pub(crate) use dead_letters::DeadLetterArgs;
-pub(crate) use durations_and_instants::{parse_duration, parse_instant, parse_since};
+pub(crate) use durations_and_instants::{parse_instant, parse_since};
 pub(crate) use global::{
     ColorMode, ConfiguredOptions, Durability, GlobalOptions, MAX_LEASE, MIN_LEASE, OutputFormat,
 };
@@ -23,4 +23,5 @@ pub(crate) use names::{check_name, parse_name};
 pub(crate) use run_address::RunAddress;
 pub(crate) use run_or_job::{RunOrJob, parse_job_id, parse_run_id};
 pub(crate) use show::{Show, ShowOptions};
+pub(crate) use windlass_views::parse_duration;
 pub(crate) use work::{WorkOptions, push_option};

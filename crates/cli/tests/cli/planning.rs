@@ -107,3 +107,17 @@ fn a_plan_shows_rules_and_failures_that_are_allowed_and_a_check_counts_triggers(
     assert_eq!((&jobs[1]["when"], &jobs[1]["allow_failure"]), (&json!("all_finished"), &json!(false)));
     bench.windlass(&["validate", "a.toml"]).code(0).says(&["2 jobs and 1 dependency, 1 trigger"]);
 }
+
+#[test]
+fn a_plan_shows_how_many_runs_may_be_active() {
+    let bench = Bench::new();
+    let file = "name = \"a\"\nconcurrency = { key = \"a-{{ params.region }}\", limit = 2, on_full = \"skip\" }\n\
+                [params]\nregion = { default = \"eu\" }\n[jobs.a]\nrun = \"true\"\n";
+    bench.write("a.toml", file);
+    let says = "at most 2 active runs with the key a-eu; one more is skipped\n";
+    bench.windlass(&["plan", "a.toml"]).code(0).says(&[says]);
+    let plan = bench.json(&["plan", "a.toml", "-p", "region=us"]);
+    assert_eq!(plan["concurrency"], json!({ "key": "a-us", "limit": 2, "on_full": "skip" }));
+    bench.write("b.toml", "name = \"b\"\n[jobs.a]\nrun = \"true\"\n");
+    assert_eq!(bench.json(&["plan", "b.toml"])["concurrency"], json!(null));
+}

@@ -2,7 +2,8 @@
 //! the indexes of unfinished jobs, so that the time does not grow with the number of finished jobs.
 
 use crate::store::Upkeep;
-use crate::store::claim::candidates::read_candidates;
+use crate::store::claim::candidates::{read_candidates, read_candidates_from};
+use crate::store::claim::partition::Candidate;
 use crate::store::evidence::Evidence;
 use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::stats::Count;
@@ -15,6 +16,8 @@ const ROWS_MAX: i64 = 50;
 pub const JOBS_COUNTED_MAX: i64 = 10_000;
 /// How many jobs of one claim partition are read.
 const JOBS_OF_PARTITION_MAX: i64 = 1_000;
+/// How many claim partitions are looked at for a page. A server takes a tenth of a second for some thousands.
+const PARTITIONS_OF_PAGE_MAX: i64 = 1_000;
 /// How many late schedules are named.
 const SCHEDULES_MAX: i64 = 5;
 /// Jobs, schedules and reports that are due for longer than this are late, in milliseconds.
@@ -117,11 +120,27 @@ impl Upkeep<'_> {
     /// Returns the database's error.
     pub fn health(&self) -> Result<Health> {
         let now_ms = self.store.clock.now_ms();
-        self.store.read(|connection| health(connection, now_ms))
+        self.store.read(|connection| {
+            let candidates = read_candidates(connection)?;
+            health(connection, now_ms, candidates)
+        })
+    }
+
+    /// The same for pages, which are read often. If there are PENDING jobs in more than 1,000 claim partitions, it looks for old
+    /// ones only in the first 1,000, by the names of their queues.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn health_for_pages(&self) -> Result<Health> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.read(|connection| {
+            let candidates = read_candidates_from(connection, "", PARTITIONS_OF_PAGE_MAX)?;
+            health(connection, now_ms, candidates)
+        })
     }
 }
 
-fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
+fn health(connection: &mut dyn Connection, now_ms: i64, candidates: Vec<Candidate>) -> Result<Health> {
     let late_ms = now_ms.saturating_sub(LATE_MS);
     let jobs = count_jobs(connection, late_ms)?;
     Ok(Health {
@@ -139,7 +158,7 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
         running: jobs[1],
         pending: jobs[2],
         waiting: jobs[3],
-        old_pending: old_pending(connection, now_ms.saturating_sub(OLD_PENDING_MS))?,
+        old_pending: old_pending(connection, candidates, now_ms.saturating_sub(OLD_PENDING_MS))?,
         overdue: jobs[4],
         reported: jobs[5],
         schedules: count(
@@ -238,8 +257,11 @@ const OLD_OF_PARTITION: &str = "SELECT min(CASE WHEN execute_after < $2 AND upda
            ORDER BY {rank}, id LIMIT $3) AS first_of_partition";
 
 /// Reads the partitions with the most urgent jobs, one by one. A single statement would read the row of each PENDING job.
-fn old_pending(connection: &mut dyn Connection, before_ms: i64) -> Result<Vec<OldPending>> {
-    let mut candidates = read_candidates(connection)?;
+fn old_pending(
+    connection: &mut dyn Connection,
+    mut candidates: Vec<Candidate>,
+    before_ms: i64,
+) -> Result<Vec<OldPending>> {
     candidates.truncate(ROWS_MAX as usize);
     let queries: Vec<PlainQuery<'_>> = candidates
         .iter()

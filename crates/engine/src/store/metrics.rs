@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::measurements::{MEASURED_QUEUES_MAX, OTHER_QUEUES};
 use crate::status::{RunStatus, WorkerStatus};
-use crate::store::Upkeep;
 use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::stats::Count;
+use crate::store::{Upkeep, json_list};
 use windlass_db::error::Result;
 use windlass_db::{Connection, all};
 
@@ -98,9 +98,12 @@ const PARTITIONS: &str = "WITH RECURSIVE candidates (id, number) AS (
      SELECT queue, CASE WHEN execute_after > updated_at THEN execute_after ELSE updated_at END
      FROM found CROSS JOIN jobs WHERE {by jobs.id = found.id} ORDER BY found.number";
 
-const PENDING: &str = "SELECT count(*) FROM (SELECT id FROM jobs
-         WHERE status = 'PENDING' AND kind > '' AND queue = $1
-         ORDER BY queue, kind, requires, code_version, {rank}, id LIMIT $2) AS counted";
+/// One statement for all queues, because a server plans each statement.
+const PENDING: &str = "SELECT names.name,
+         (SELECT count(*) FROM (SELECT id FROM jobs
+                                WHERE status = 'PENDING' AND kind > '' AND queue = names.name
+                                ORDER BY queue, kind, requires, code_version, {rank}, id LIMIT $2) AS counted)
+     FROM (SELECT value AS name FROM {texts $1} AS wanted) AS names";
 
 const PENDING_AFTER: &str = "SELECT count(*) FROM (SELECT id FROM jobs
          WHERE status = 'PENDING' AND kind > '' AND queue > $1
@@ -158,11 +161,17 @@ pub(in crate::store) fn count_pending(
 }
 
 fn count_up_to(connection: &mut dyn Connection, queues: &[&str], limit: i64) -> Result<Vec<Count>> {
-    let asked: Vec<PlainQuery<'_>> =
-        queues.iter().map(|queue| (PENDING, vec![(*queue).into(), limit.into()])).collect();
-    let counted = rows_of_each(connection, &asked, |row| row.integer(0))?;
-    let count = |number: i64| Count { number, is_exact: number < limit };
-    Ok(counted.into_iter().map(|rows| count(rows.into_iter().sum())).collect())
+    let names = json_list("count pending jobs", queues)?;
+    let counted: BTreeMap<String, i64> = all(connection, PENDING, &[(&names).into(), limit.into()], |row| {
+        Ok((row.lossy_text(0)?.unwrap_or_default(), row.integer(1)?))
+    })?
+    .into_iter()
+    .collect();
+    let count = |queue: &&str| {
+        let number = counted.get(*queue).copied().unwrap_or(0);
+        Count { number, is_exact: number < limit }
+    };
+    Ok(queues.iter().map(count).collect())
 }
 
 /// One statement for each state, in the order of its index.

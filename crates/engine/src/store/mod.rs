@@ -111,14 +111,16 @@ pub use notifications::list::{Notification, NotificationFilter, TargetSummary};
 pub(crate) use notifications::mark::WANTS_WORKFLOW;
 pub use notifications::targets::{NewTarget, TARGETS_MAX};
 pub use notifications::{NotificationEvent, NotificationStatus};
-pub use page::{Cursor, PAGE_MAX, Page, SEARCH_MAX, SEARCH_TEXT_MAX};
+pub use page::{Cursor, PAGE_MAX, Page, SEARCH_MAX, SEARCH_TEXT_MAX, SearchBound};
 pub use queues::paused::PausedQueue;
 pub(crate) use queues::rules::{PRIORITY, RULED};
 pub use queues::waiting_keys::{KeyOf, KeyUser, OldestJob, WAITING_KEYS_MAX, WaitingKey};
 pub use queues::{Order, QUEUES_MAX, Queue, QueueLimits, QueuePage, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub(crate) use registrations::REGISTRATION_COLUMNS;
 pub(crate) use registrations::versions::VERSION_COLUMNS;
-pub use registrations::{NewRegistration, RegisteredVersion, Registration, RegistrationChange};
+pub use registrations::{
+    ListedVersion, NewRegistration, RegisteredVersion, Registration, RegistrationChange,
+};
 pub use restore::Restored;
 pub(crate) use runs::RUN_COLUMNS;
 pub use runs::children::ChildRun;

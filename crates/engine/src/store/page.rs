@@ -9,6 +9,31 @@ use windlass_db::error::{Error, Result};
 pub const PAGE_MAX: i64 = 10_000;
 /// The rows that one search looks at before it stops: as many as are compared in less than a tenth of a second.
 pub const SEARCH_MAX: i64 = 50_000;
+/// How many rows one search may look at: from 1 to [`SEARCH_MAX`], which is the default. Several searches for one answer share them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchBound {
+    rows: i64,
+}
+
+impl Default for SearchBound {
+    fn default() -> SearchBound {
+        SearchBound { rows: SEARCH_MAX }
+    }
+}
+
+impl SearchBound {
+    /// This part of [`SEARCH_MAX`]: `one_of(2)` is the half.
+    #[must_use]
+    pub fn one_of(parts: i64) -> SearchBound {
+        SearchBound { rows: SEARCH_MAX / parts.clamp(1, SEARCH_MAX) }
+    }
+
+    /// How many rows each of some ranges may look at.
+    pub(in crate::store) fn for_each_of(self, ranges: usize) -> i64 {
+        (self.rows / i64::try_from(ranges).unwrap_or(i64::MAX).max(1)).max(1)
+    }
+}
+
 /// The longest text that can be searched for, in bytes.
 pub const SEARCH_TEXT_MAX: usize = 1_000;
 /// The rows of a page, unless the caller says otherwise.

@@ -104,6 +104,7 @@ pub fn read_by_indexes(store: &Store) {
     read_for_pages(store);
     read_for_traces(store);
     store.upkeep().health().unwrap();
+    store.upkeep().health_for_pages().unwrap();
     store.upkeep().metrics(Some(59_990_000)).unwrap();
     let callers = [CredentialKind::Token, CredentialKind::Session].map(|kind| (kind, "none".to_owned()));
     let watched =
@@ -142,10 +143,13 @@ fn read_for_pages(store: &Store) {
     store.runs().below(500, 0, 100).unwrap();
     assert_eq!(store.queues().waiting_keys().unwrap().len(), 2);
     assert_eq!(store.queues().oldest_jobs().unwrap().len(), 1);
+    assert_eq!(store.queues().oldest_jobs_from("default").unwrap().len(), 1);
     assert_eq!(store.queues().page(None, 100).unwrap().rows.len(), 1);
     assert!(store.queues().find("default").unwrap().is_some());
     store.runs().failures_since(59_000_000).unwrap();
     store.runs().usual_durations(&["often", "rare", "none"]).unwrap();
+    store.runs().newest_of_each(&["often", "rare", "none"], 30).unwrap();
+    store.registrations().newest_versions("often", 20).unwrap();
     store.runs().last_successful_before("often", 30_000).unwrap();
     store.jobs().attempts_of_each(&[100, 120]).unwrap();
     store.jobs().around(100, 60).unwrap();

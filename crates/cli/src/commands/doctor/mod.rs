@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Args;
 use windlass_db::Error;
 use windlass_engine::Store;
-use windlass_engine::store::{OldPending, Why};
+use windlass_engine::store::{Health, OldPending, Why};
 use windlass_scheduler::gone_workers;
 use windlass_views::{DoctorView, FindingState as Severity, FindingView as Finding};
 
@@ -75,7 +75,13 @@ pub(crate) fn report(
     database: &Database,
     trial: TrialWrite,
 ) -> windlass_db::Result<DoctorView> {
-    let mut findings = readings(global, database, database.store(), Extent::Whole)?;
+    let upkeep = database.store().upkeep();
+    let health = match trial {
+        TrialWrite::Made => upkeep.health()?,
+        #[cfg(feature = "web")]
+        TrialWrite::LeftOut => upkeep.health_for_pages()?,
+    };
+    let mut findings = readings(global, database, database.store(), health, Extent::Whole)?;
     match trial {
         TrialWrite::Made => findings.insert(WRITES_AT, writes(database)?),
         #[cfg(feature = "web")]
@@ -92,7 +98,8 @@ pub(crate) fn attention(
     database: &Database,
     store: &Store,
 ) -> windlass_db::Result<Vec<Finding>> {
-    let findings = readings(global, database, store, Extent::Brief)?;
+    let health = store.upkeep().health_for_pages()?;
+    let findings = readings(global, database, store, health, Extent::Brief)?;
     Ok(findings.into_iter().filter(|finding| finding.state != Severity::Ok).collect())
 }
 
@@ -101,9 +108,9 @@ fn readings(
     global: &GlobalOptions,
     database: &Database,
     store: &Store,
+    mut health: Health,
     extent: Extent,
 ) -> windlass_db::Result<Vec<Finding>> {
-    let mut health = store.upkeep().health()?;
     let gone = gone_workers(store)?;
     findings::leave_out_gone_workers(&mut health, &gone);
     let now_ms = time::now_ms();

@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Map, Value as Json, json};
 use windlass_engine::store::NewRun;
-use windlass_views::{PlanView, PlannedJobView, PlannedSecretView};
+use windlass_views::{PlanView, PlannedJobView, PlannedLimitView, PlannedSecretView};
 use windlass_worker::{SecretPresence, look_for_secret};
 use windlass_workflow::kinds::sleep::Wake;
 use windlass_workflow::model::Secret;
@@ -68,8 +68,23 @@ fn view(workflow: &Workflow, params: &Map<String, Json>, dir: Option<&Path>, pas
     let critical_path =
         path::critical(workflow, &planned, |job| past.median_ms(&job.name).or_else(|| sleep_ms(job, params)));
     let secrets = workflow.secrets.iter().map(|secret| secret_view(secret, dir)).collect();
+    let concurrency = limit_view(workflow, params);
     let params = params.clone();
-    PlanView { workflow: workflow.name.clone(), params, jobs, secrets, runs: past.runs, critical_path }
+    PlanView {
+        workflow: workflow.name.clone(),
+        params,
+        concurrency,
+        jobs,
+        secrets,
+        runs: past.runs,
+        critical_path,
+    }
+}
+
+fn limit_view(workflow: &Workflow, params: &Map<String, Json>) -> Option<PlannedLimitView> {
+    let concurrency = workflow.concurrency.as_ref()?;
+    let key = concurrency.render(params, &workflow.name).ok();
+    Some(PlannedLimitView { key, limit: concurrency.limit, on_full: concurrency.on_full.as_str() })
 }
 
 /// How long a job sleeps, if its params say it.

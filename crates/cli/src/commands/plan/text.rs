@@ -1,7 +1,7 @@
 //! The plan for people.
 
 use serde_json::Value;
-use windlass_views::{PlanView, PlannedJobView, PlannedSecretView};
+use windlass_views::{PlanView, PlannedJobView, PlannedLimitView, PlannedSecretView};
 use windlass_workflow::When;
 
 use super::times::median;
@@ -39,6 +39,8 @@ pub(super) fn plan(view: &PlanView) -> String {
     }
     let mut lines = vec![heading(view)];
     lines.extend(params(view).map(|params| headline(&params, width.unwrap_or(COLUMNS))));
+    lines
+        .extend(view.concurrency.as_ref().map(|limit| headline(&run_limit(limit), width.unwrap_or(COLUMNS))));
     lines.push(table.render(width).trim_end().to_owned());
     lines.extend(view.secrets.iter().filter_map(secret));
     let mut line = |text: String| lines.push(headline(&text, width.unwrap_or(COLUMNS)));
@@ -79,6 +81,17 @@ fn heading(view: &PlanView) -> String {
 fn params(view: &PlanView) -> Option<String> {
     let params = values::params(&Value::Object(view.params.clone()).to_string());
     (!params.is_empty()).then(|| format!("params: {params}"))
+}
+
+/// As in `at most 1 active run with the key etl; one more is skipped`.
+fn run_limit(PlannedLimitView { key, limit, on_full }: &PlannedLimitView) -> String {
+    let key = key.as_deref().map(|key| format!(" with the key {}", printable(key))).unwrap_or_default();
+    let next = match *on_full {
+        "skip" => "is skipped",
+        "cancel_oldest" => "cancels the oldest",
+        _wait => "waits",
+    };
+    format!("at most {}{key}; one more {next}", counted(*limit, "active run", "active runs"))
 }
 
 fn items(job: &PlannedJobView) -> String {

@@ -3,7 +3,7 @@
 use clap::Args;
 use windlass_engine::store::{Order, Queue, QueueLimits, Rate, Setting, Subject};
 
-use super::{list, rate};
+use super::list;
 use windlass_views::{ChangedQueue, QueueView};
 
 use crate::arguments::GlobalOptions;
@@ -32,7 +32,7 @@ pub(super) struct LimitArgs {
     no_max_running: bool,
 
     /// How many jobs may start within any interval of this length, for example 100/1m
-    #[arg(long, value_name = "JOBS/TIME", value_parser = rate::parse)]
+    #[arg(long, value_name = "JOBS/TIME", value_parser = windlass_views::parse_rate)]
     rate: Option<Rate>,
 
     /// Remove the rate limit

@@ -3,7 +3,6 @@
 use clap::Args;
 use windlass_engine::store::{Order, Queue};
 
-use super::rate;
 use windlass_views::QueueView;
 
 use crate::arguments::{GlobalOptions, OutputFormat};
@@ -71,7 +70,7 @@ pub(super) fn rules(queue: &Queue, now_ms: i64) -> String {
         rules.push(format!("at most {jobs} at a time"));
     }
     if let Some(rate) = queue.rate {
-        rules.push(format!("at most {} starts within {}", rate.jobs, rate::interval(rate)));
+        rules.push(format!("at most {} starts within {}", rate.jobs, windlass_views::rate_interval(rate)));
     }
     match queue.order {
         Order::Arrival => rules.push("one at a time, in order of arrival".to_owned()),

@@ -4,7 +4,6 @@ mod drain;
 mod limit;
 mod list;
 mod pause;
-mod rate;
 mod resume;
 
 use clap::{Args, Subcommand};

@@ -48,7 +48,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Fai
 }
 
 fn no_version(database: &Database, name: &str, wanted: i64) -> Result<Failure, Failure> {
-    let newest = database.ask(|store| store.registrations().versions(name, None, 1))?;
+    let newest = database.ask(|store| store.registrations().newest_versions(name, 1))?;
     match newest.first() {
         Some(newest) => Ok(Failure::not_found(
             format!("workflow `{name}` has no version {wanted}; the newest is {}", newest.version),

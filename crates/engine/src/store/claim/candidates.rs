@@ -36,9 +36,41 @@ pub(in crate::store) const CANDIDATES: &str = "WITH RECURSIVE candidates (id) AS
                  WHERE name = jobs.queue AND {ruled})
          FROM found CROSS JOIN jobs WHERE {by jobs.id = found.id}";
 
+/// The same of some partitions, from the queue $1 on and not more than $2 of them.
+const CANDIDATES_FROM: &str = "WITH RECURSIVE candidates (id) AS (
+             SELECT (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > '' AND queue >= $1
+                     ORDER BY queue, kind, requires, code_version, {rank}, id LIMIT 1)
+             UNION ALL
+             SELECT (SELECT next.id FROM jobs AS next
+                     WHERE next.status = 'PENDING' AND next.kind > ''
+                       AND (next.queue, next.kind, next.requires, next.code_version)
+                           >= (coalesce(candidate.queue, ''), coalesce(candidate.kind, ''),
+                               coalesce(candidate.requires, ''), coalesce(candidate.code_version, 0) + 1)
+                     ORDER BY next.queue, next.kind, next.requires, next.code_version, {rank}, next.id LIMIT 1)
+             FROM candidates JOIN jobs AS candidate ON {by candidate.id = candidates.id}
+         ),
+         found (id) AS MATERIALIZED (SELECT id FROM candidates WHERE id IS NOT NULL LIMIT $2)
+         SELECT jobs.id, {rank}, queue, kind, requires, code_version,
+                (SELECT count(*) FROM queues
+                 WHERE name = jobs.queue AND {ruled})
+         FROM found CROSS JOIN jobs WHERE {by jobs.id = found.id}";
+
 /// The candidate of each claim partition, the most urgent first.
 pub(in crate::store) fn read_candidates(connection: &mut dyn Connection) -> Result<Vec<Candidate>> {
     let mut candidates = all(connection, CANDIDATES, &[], read_candidate)?;
+    candidates.sort_unstable_by_key(|candidate| candidate.position);
+    Ok(candidates)
+}
+
+/// The candidates of some claim partitions, the most urgent first: as many as are asked for, in the order of the names of their
+/// queues, from a name on.
+pub(in crate::store) fn read_candidates_from(
+    connection: &mut dyn Connection,
+    queue: &str,
+    partitions: i64,
+) -> Result<Vec<Candidate>> {
+    let mut candidates =
+        all(connection, CANDIDATES_FROM, &[queue.into(), partitions.into()], read_candidate)?;
     candidates.sort_unstable_by_key(|candidate| candidate.position);
     Ok(candidates)
 }

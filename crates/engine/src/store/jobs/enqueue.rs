@@ -3,7 +3,6 @@
 use crate::status::{JobStatus, WaitsFor};
 use crate::store::evidence::{Evidence, job_was_inserted, job_with_token};
 use crate::store::finish::slots::{CONCURRENCY_LIMIT_MAX, admit};
-use crate::store::runs::prepared::on_full;
 use crate::store::{Jobs, json_list};
 use crate::transition::DELAY_MAX_MS;
 use std::borrow::Cow;
@@ -260,7 +259,7 @@ fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Valu
         job.code_version.into(),
         concurrency.map(|concurrency| concurrency.key.as_str()).into(),
         concurrency.map(|concurrency| concurrency.limit).into(),
-        concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)).into(),
+        concurrency.map_or("wait", |concurrency| concurrency.on_full.as_str()).into(),
         token.into(),
         job.delay_ms.filter(|delay_ms| *delay_ms > 0).into(),
         (status == JobStatus::Waiting).then_some(WaitsFor::Slot.as_str()).into(),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::store::Queues;
-use crate::store::claim::candidates::read_candidates;
+use crate::store::claim::candidates::{read_candidates, read_candidates_from};
+use crate::store::claim::partition::Candidate;
 use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::stats::Count;
 use windlass_db::error::Result;
@@ -102,29 +103,46 @@ impl Queues<'_> {
     /// Returns the database's error.
     pub fn oldest_jobs(&self) -> Result<BTreeMap<String, OldestJob>> {
         self.store.read(|connection| {
-            let mut candidates = read_candidates(connection)?;
-            candidates.truncate(PARTITIONS_MAX);
-            let queries: Vec<PlainQuery<'_>> = candidates
-                .iter()
-                .map(|candidate| {
-                    (OLDEST_OF_PARTITION, vec![candidate.position.id.into(), JOBS_OF_PARTITION_MAX.into()])
-                })
-                .collect();
-            let rows = rows_of_each(connection, &queries, |row| {
-                let (job_id, run_id) = (row.integer(0)?, row.optional_integer(1)?);
-                Ok(OldestJob { job_id, run_id, since: row.integer(2)? })
-            })?;
-            let mut oldest: BTreeMap<String, OldestJob> = BTreeMap::new();
-            for (candidate, job) in candidates.iter().zip(rows.into_iter().flat_map(|rows| rows.into_iter()))
-            {
-                let known = oldest.entry(candidate.partition.queue.clone()).or_insert(job);
-                if job.since < known.since {
-                    *known = job;
-                }
-            }
-            Ok(oldest)
+            let candidates = read_candidates(connection)?;
+            oldest_of(connection, candidates)
         })
     }
+
+    /// The same of a page of queues, which begins at this name: at most 200 claim partitions are looked at.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn oldest_jobs_from(&self, queue: &str) -> Result<BTreeMap<String, OldestJob>> {
+        self.store.read(|connection| {
+            let candidates = read_candidates_from(connection, queue, PARTITIONS_MAX as i64)?;
+            oldest_of(connection, candidates)
+        })
+    }
+}
+
+fn oldest_of(
+    connection: &mut dyn Connection,
+    mut candidates: Vec<Candidate>,
+) -> Result<BTreeMap<String, OldestJob>> {
+    candidates.truncate(PARTITIONS_MAX);
+    let queries: Vec<PlainQuery<'_>> = candidates
+        .iter()
+        .map(|candidate| {
+            (OLDEST_OF_PARTITION, vec![candidate.position.id.into(), JOBS_OF_PARTITION_MAX.into()])
+        })
+        .collect();
+    let rows = rows_of_each(connection, &queries, |row| {
+        let (job_id, run_id) = (row.integer(0)?, row.optional_integer(1)?);
+        Ok(OldestJob { job_id, run_id, since: row.integer(2)? })
+    })?;
+    let mut oldest: BTreeMap<String, OldestJob> = BTreeMap::new();
+    for (candidate, job) in candidates.iter().zip(rows.into_iter().flat_map(|rows| rows.into_iter())) {
+        let known = oldest.entry(candidate.partition.queue.clone()).or_insert(job);
+        if job.since < known.since {
+            *known = job;
+        }
+    }
+    Ok(oldest)
 }
 
 fn keys(connection: &mut dyn Connection, sql: &'static str, of: KeyOf) -> Result<Vec<WaitingKey>> {

@@ -7,7 +7,7 @@ use crate::store::Registrations;
 use crate::store::runs::read_tags;
 use windlass_workflow::Workflow;
 
-pub use versions::RegisteredVersion;
+pub use versions::{ListedVersion, RegisteredVersion};
 
 use windlass_db::error::Result;
 use windlass_db::{Connection, Fragment, Row, all, first};

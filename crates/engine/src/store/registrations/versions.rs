@@ -22,6 +22,17 @@ pub struct RegisteredVersion {
     pub workflow: Workflow,
 }
 
+/// A version without its definition, which may be long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedVersion {
+    /// Its number.
+    pub version: i64,
+    /// The file that it was read from.
+    pub file: Option<String>,
+    /// When it was activated, in milliseconds since the Unix epoch.
+    pub applied_at: i64,
+}
+
 /// The columns of a version and its definition that a [`RegisteredVersion`] is read from.
 pub(crate) const VERSION_COLUMNS: Fragment = Fragment {
     name: "version_columns",
@@ -43,6 +54,28 @@ impl Registrations<'_> {
              ORDER BY versions.version DESC LIMIT $3",
                 &[name.into(), before.unwrap_or(i64::MAX).into(), limit.into()],
                 read_version,
+            )
+        })
+    }
+
+    /// The newest versions of a name without their definitions, the newest first, even if the name was removed.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn newest_versions(&self, name: &str, limit: i64) -> Result<Vec<ListedVersion>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT version, file, applied_at FROM registration_versions WHERE name = $1
+                 ORDER BY version DESC LIMIT $2",
+                &[name.into(), limit.into()],
+                |row| {
+                    Ok(ListedVersion {
+                        version: row.integer(0)?,
+                        file: row.optional_text(1)?,
+                        applied_at: row.integer(2)?,
+                    })
+                },
             )
         })
     }

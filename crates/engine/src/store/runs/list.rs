@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::status::{RunSource, RunStatus, StopReason};
 use crate::store::accepted::{ListedTable, TimeRange, ids_accepted_in};
-use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
+use crate::store::page::{Cursor, IdRange, Page, SearchBound, page, search_text};
 use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::runs::{Run, read_run};
 use crate::store::{Runs, json_ids, json_list};
@@ -75,7 +75,8 @@ pub enum StartedBy {
 ///
 /// The workflow, the states, the tag, the run key and the time of creation are found by indexes; of the runs with a tag, workflows
 /// and states are compared row by row. All other filters compare row by
-/// row, and stop after [`SEARCH_MAX`] rows: see [`Page::searched_to`].
+/// row, and stop after [`SEARCH_MAX`](crate::store::SEARCH_MAX) rows, or fewer by `search`, or half of them with a tag: see
+/// [`Page::searched_to`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Of this workflow.
@@ -103,6 +104,8 @@ pub struct RunFilter {
     pub children: bool,
     /// Which part of the list.
     pub cursor: Cursor,
+    /// How many rows a search looks at.
+    pub search: SearchBound,
 }
 
 impl RunFilter {
@@ -207,6 +210,22 @@ impl<'f> AccessPath<'f> {
             | AccessPath::Status(_)
             | AccessPath::WorkflowAndStatus(..)
             | AccessPath::RunKey(..) => false,
+        }
+    }
+
+    /// How many rows the path looks at in a search of so many. The run of a tag is looked up for each row, which takes PostgreSQL
+    /// as long as two rows of another path.
+    fn rows_looked_at(&self, rows: i64) -> i64 {
+        match self {
+            AccessPath::Tag(..) => (rows / 2).max(1),
+            AccessPath::Id
+            | AccessPath::Status(_)
+            | AccessPath::WorkflowAndStatus(..)
+            | AccessPath::Unfinished(_)
+            | AccessPath::WorkflowAndUnfinished(..)
+            | AccessPath::RunKey(..)
+            | AccessPath::Triggered(_)
+            | AccessPath::Children(..) => rows,
         }
     }
 
@@ -380,7 +399,7 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
     let searched: Vec<&AccessPath<'_>> =
         paths.iter().filter(|path| filter.compares_rows() || path.compares_rows()).collect();
     let is_search = filter.run_key.is_none() || filter.trigger.is_some();
-    let floor = if is_search { lowest_id_searched(connection, &searched, ids)? } else { None };
+    let floor = if is_search { lowest_id_searched(connection, &searched, ids, filter.search)? } else { None };
     ids.from = floor.unwrap_or(ids.from);
     let started_by = filter.started_by.map(|started_by| match started_by {
         StartedBy::Submission => "submission",
@@ -460,15 +479,19 @@ fn lowest_id_searched(
     connection: &mut dyn Connection,
     paths: &[&AccessPath<'_>],
     ids: IdRange,
+    bound: SearchBound,
 ) -> Result<Option<i64>> {
     if paths.is_empty() {
         return Ok(None);
     }
-    let rows_before = SEARCH_MAX / paths.len() as i64 - 1;
-    let range = [ids.from.into(), ids.below.into(), rows_before.into()];
+    let rows = bound.for_each_of(paths.len());
     let queries: Vec<PlainQuery<'_>> = paths
         .iter()
-        .map(|path| (path.last_id_sql(), [range.to_vec(), path.values_of_range()].concat()))
+        .map(|path| {
+            let rows_before = path.rows_looked_at(rows) - 1;
+            let range = vec![ids.from.into(), ids.below.into(), rows_before.into()];
+            (path.last_id_sql(), [range, path.values_of_range()].concat())
+        })
         .collect();
     let floors = rows_of_each(connection, &queries, |row| row.integer(0))?;
     Ok(floors.into_iter().flatten().max())
@@ -515,7 +538,7 @@ fn param_fragments(param: &ParamFilter) -> Result<Vec<String>> {
     }
 }
 
-fn read_summary(row: &dyn Row) -> Result<RunSummary> {
+pub(super) fn read_summary(row: &dyn Row) -> Result<RunSummary> {
     Ok(RunSummary {
         id: row.integer(0)?,
         workflow: row.text(1)?,

@@ -36,6 +36,7 @@ pub(in crate::store) mod focus;
 mod focus_large;
 pub(in crate::store) mod histogram;
 pub(in crate::store) mod list;
+mod newest;
 mod next_rows;
 mod of_many;
 pub(in crate::store) mod prepared;

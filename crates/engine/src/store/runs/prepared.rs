@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use windlass_db::error::{Error, Result};
 use windlass_system::random::Random;
-use windlass_workflow::model::OnFull;
 use windlass_workflow::{Job, Workflow, hash_of_stored};
 
 /// Everything about a run that can be computed before the write lock is taken. For a large workflow this is most of
@@ -117,7 +116,7 @@ fn run_concurrency(run: &NewRun) -> Result<Option<RunConcurrency>> {
         let operation = format!("submit workflow `{}`", run.workflow.name);
         Error::invalid(operation, format!("`concurrency.key` of the workflow: {error}"))
     })?;
-    Ok(Some(RunConcurrency { key, limit: concurrency.limit, on_full: on_full(concurrency.on_full) }))
+    Ok(Some(RunConcurrency { key, limit: concurrency.limit, on_full: concurrency.on_full.as_str() }))
 }
 
 /// Renders the concurrency key with the run's parameters.
@@ -154,15 +153,6 @@ fn control(workflow: &Workflow, job: &Job) -> Result<Option<String>> {
     };
     let control = Control { condition: job.condition.clone(), then, deadline_ms: job.deadline_ms, uses };
     if control == Control::default() { Ok(None) } else { to_json(&control).map(Some) }
-}
-
-/// The spelling in the tables.
-pub(in crate::store) fn on_full(on_full: OnFull) -> &'static str {
-    match on_full {
-        OnFull::Wait => "wait",
-        OnFull::Skip => "skip",
-        OnFull::CancelOldest => "cancel_oldest",
-    }
 }
 
 /// The payload of the job's row: what its handler gets.

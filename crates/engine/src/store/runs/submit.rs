@@ -1,7 +1,7 @@
 //! Submitting a run: its definition, the run, its jobs and its dependencies are inserted in one transaction.
 
 use super::definitions::{DefinitionFile, DefinitionVerb, NewDefinition, insert_definition};
-use super::prepared::{PreparedJob, PreparedRun, RunConcurrency, StoredDefinition, on_full, to_json};
+use super::prepared::{PreparedJob, PreparedRun, RunConcurrency, StoredDefinition, to_json};
 use super::workspaces;
 use crate::decide::for_each::GROUP_KIND;
 use crate::join_rule::JoinRule;
@@ -420,7 +420,7 @@ pub(super) fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob, start: RunSta
         job.code_version.into(),
         concurrency_key.into(),
         concurrency.map(|concurrency| concurrency.limit).into(),
-        concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)).into(),
+        concurrency.map_or("wait", |concurrency| concurrency.on_full.as_str()).into(),
         (*token).into(),
         join_rule(job.when).map(JoinRule::as_str).into(),
         control.into(),

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::Runs;
-use crate::store::round_trip::{PlainQuery, rows_of_each};
+use crate::store::{Runs, json_list};
 use windlass_db::error::Result;
 use windlass_db::first;
 
@@ -17,19 +16,28 @@ impl Runs<'_> {
     /// # Errors
     /// Returns the database's error.
     pub fn usual_durations(&self, workflows: &[&str]) -> Result<BTreeMap<String, i64>> {
-        let sql = "SELECT finished_at - started_at + ran_before_ms FROM runs
-                   WHERE finished_at IS NOT NULL AND parent_job_id IS NULL AND workflow = $1 AND status = 'SUCCESSFUL'
-                     AND {guard started_at IS NOT NULL}
-                   ORDER BY id DESC LIMIT $2";
-        let asked: Vec<PlainQuery<'_>> =
-            workflows.iter().map(|workflow| (sql, vec![(*workflow).into(), RUNS_COMPARED.into()])).collect();
-        let durations =
-            self.store.read(|connection| rows_of_each(connection, &asked, |row| row.integer(0)))?;
-        Ok(workflows
-            .iter()
-            .zip(durations)
-            .filter_map(|(workflow, durations)| Some(((*workflow).to_owned(), median(durations)?)))
-            .collect())
+        // Compared as pairs, the rows come in the order of the index of workflows. With `workflow = names.name` PostgreSQL knows
+        // only how many rows a workflow has on average. Then it reads back through all runs for one that has few.
+        let names = json_list("compare durations", workflows)?;
+        let mut durations: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+        self.store.read(|connection| {
+            connection.query(
+                "SELECT names.name, runs.finished_at - runs.started_at + runs.ran_before_ms
+                 FROM (SELECT value AS name FROM {texts $1} AS wanted) AS names CROSS JOIN runs
+                 WHERE runs.id {in SELECT newest.id FROM runs AS newest
+                                   WHERE newest.finished_at IS NOT NULL AND newest.parent_job_id IS NULL
+                                     AND (newest.workflow, newest.status) >= (names.name, 'SUCCESSFUL')
+                                     AND (newest.workflow, newest.status) <= (names.name, 'SUCCESSFUL')
+                                     AND newest.started_at IS NOT NULL
+                                   ORDER BY newest.workflow DESC, newest.status DESC, newest.id DESC LIMIT $2}",
+                &[(&names).into(), RUNS_COMPARED.into()],
+                &mut |row| {
+                    durations.entry(row.text(0)?).or_default().push(row.integer(1)?);
+                    Ok(())
+                },
+            )
+        })?;
+        Ok(durations.into_iter().filter_map(|(name, durations)| Some((name, median(durations)?))).collect())
     }
 
     /// The last run of a workflow that succeeded before another run: its id, and when it was accepted.
