@@ -4,6 +4,8 @@ with the list of its routes."""
 import json
 from pathlib import Path
 
+from windlass_server import eventually
+
 LIST = Path(__file__).parent / "pages.json"
 
 
@@ -18,11 +20,15 @@ def fill(server):
     cancelled = server.submit("later")
     server.windlass("cancel", str(cancelled))
     running = server.submit("steps")
+    failing = '{"run": "echo begins; echo \'error: no route to the host\' >&2; exit 7"}'
+    alone = server.windlass("enqueue", "shell", "--payload", failing, "--max-attempts", "1")["job_id"]
+    later_alone = server.windlass("enqueue", "render", "--queue", "reports", "--delay", "3h")["job_id"]
     server.ended(server.submit("quick"))
     server.windlass("queue", "limit", "mail", "--max-running", "3")
     server.windlass("queue", "pause", "reports")
     for run in (failed, failed + 1, parts, cancelled):
         server.ended(run)
+    eventually(f"job {alone} fails", lambda: server.windlass("inspect", f"j{alone}")["status"] == "FAILED")
     server.reached(waiting, lambda run: any(job["status"] == "WAITING" for job in run["jobs"]), "waiting")
     server.reached(asked, lambda run: any(job["status"] == "WAITING" for job in run["jobs"]), "waiting")
     server.reached(running, lambda run: any(job["status"] == "RUNNING" for job in run["jobs"]), "running")
@@ -37,6 +43,8 @@ def fill(server):
         "cancelled_run": cancelled,
         "running_run": running,
         "run_of_parts": parts,
+        "job_alone": alone,
+        "later_job_alone": later_alone,
     }
 
 

@@ -70,10 +70,19 @@ def test_pages_that_answer_a_form(server, visitors):
 @pytest.mark.parametrize("width", [390, 320])
 def test_no_page_scrolls_to_the_side(server, visitors, width):
     numbers = fill(server)
+    # Names as long as somebody in a hurry writes them.
+    name = "recompute-the-quarterly-consolidated-figures-for-every-subsidiary-and-currency"
+    job = name.replace("-", "_")
+    text = f'name = "{name}"\n[params]\n{job} = {{ default = "{name}" }}\n[jobs.{job}]\nqueue = "{name}"\nrun = "echo {job}; exit 1"\n'
+    (server.folder / "workflows" / "long.toml").write_text(text)
+    long = server.submit("long")
+    server.ended(long)
+    server.windlass("queue", "pause", name)
+    named = [f"/runs/{long}", f"/runs/{long}?view=table", f"/runs/{long}?panel=data", f"/workflows/{name}"]
     page = visitors.visitor("admin", viewport={"width": width, "height": 844})
     visitors.expect_console("status of 404")
     too_wide = []
-    for address in addresses(numbers):
+    for address in addresses(numbers) + named:
         page.goto(address)
         inner = page.evaluate("document.scrollingElement.scrollWidth")
         if inner > width:

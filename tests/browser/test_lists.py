@@ -1,11 +1,13 @@
 """What only a browser sees of the lists: the live state, a newer server, keys, selects, and forms that are sent twice."""
 
 import re
+from http.client import HTTPConnection
 
 from playwright.sync_api import expect
 
 from conftest import NARROW
 from test_operation import button, is_the_same, link, mark
+from windlass_server import eventually
 
 
 def live(page):
@@ -36,6 +38,54 @@ def test_the_end_of_a_session_is_told(server, visitors):
     expect(live(page)).to_have_text("Signed out. Sign in")
     link(page, "Sign in").click()
     expect(page).to_have_url(re.compile(rf"/login\?next=%2Fruns%2F{run}$"))
+
+
+def test_a_page_says_that_live_updates_are_paused_and_goes_on_by_itself(server, visitors):
+    secret = server.token("ada", "view")
+    page = visitors.visitor()
+    context = page.context
+    page.goto("/login")
+    page.get_by_label("Token").fill(secret)
+    button(page, "Sign in").click()
+    expect(live(page)).to_have_text("Live")
+    page.close()
+    streams = []
+
+    def is_the_last():
+        stream = HTTPConnection("127.0.0.1", server.port)
+        stream.request("GET", "/api/v1/stream", headers={"Authorization": f"Bearer {secret}"})
+        # Its stream ends with the answer.
+        streams.append(stream.getresponse())
+        return streams[-1].status == 429
+
+    # The stream of the page that was closed may end a little later.
+    eventually("a refusal", lambda: is_the_last() and len(streams) > 32)
+    visitors.expect_console("status of 429|MIME type")
+    other = context.new_page()
+    other.clock.install()
+    other.goto("/queues")
+    note = other.locator("#paused")
+    expect(note).to_be_visible()
+    expect(note).to_contain_text("Live updates are paused, because this caller has 32 streams open")
+    expect(note).to_contain_text("the page is read again every 30 seconds")
+    expect(live(other)).to_have_text("Paused")
+    # What changed meanwhile is read when the time has come, and the stream is still refused.
+    server.windlass("queue", "limit", "mail", "--max-running", "3")
+    with other.expect_response(lambda answer: "/live" in answer.url and answer.status == 429):
+        other.clock.fast_forward("00:31")
+    expect(other.get_by_text("3 at a time")).to_be_visible()
+    expect(live(other)).to_have_text("Paused")
+    for stream in streams:
+        stream.close()
+
+    def goes_on():
+        other.clock.fast_forward("00:31")
+        return live(other).text_content() == "Live"
+
+    eventually("the stream is open", goes_on)
+    expect(note).to_be_hidden()
+    server.windlass("queue", "limit", "mail", "--max-running", "4")
+    expect(other.get_by_text("4 at a time")).to_be_visible()
 
 
 def test_a_person_signs_out(server, visitors):

@@ -23,7 +23,7 @@ def test_a_token_signs_in_and_leads_to_the_wanted_page(server, visitors):
     server.ended(run)
     page = visitors.visitor()
     page.goto(f"/runs/{run}?view=table")
-    expect(page.get_by_role("heading", name="Windlass")).to_be_visible()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     visitors.expect_console("status of 401")
     page.get_by_label("Token").fill("windlass_wrong")
     button(page, "Sign in").click()

@@ -396,6 +396,7 @@
   const run = (path.match(/^\/runs\/(\d+)$/) || [])[1];
   const topics = run ? [`run ${run}`] : path === "/queues" ? ["queues"] : path === "/system" ? ["system"]
     : /^\/(runs|approvals)$/.test(path) ? ["runs", "queues", "system"]
+    : /^\/jobs\/\d+$/.test(path) ? ["runs", "queues"]
     : /^\/workflows(\/[^/]+)?$/.test(path) ? ["workflows", "runs"] : null;
   const main = $("main"), live = $("#live");
   const say = (words, link = "", href = "") => {
@@ -447,10 +448,37 @@
       timer = 0;
       isAsking = true;
       isDue = false;
-      try { await refresh(); if (!isOver) say("Live"); } catch (error) { say("No connection"); }
+      try { await refresh(); if (!isOver) say(isPaused ? "Paused" : "Live"); } catch (error) { say("No connection"); }
       isAsking = false;
       if (isDue) refreshSoon();
     }, 150);
+  };
+  // The server refuses a stream if too many are open, and says when to ask again.
+  let isPaused = false;
+  const pause = (reason, seconds) => {
+    isPaused = Boolean(reason);
+    const note = $("#paused");
+    note.hidden = !isPaused;
+    note.textContent = !isPaused ? "" : `Live updates are paused, because ${reason}. Until they go on, the page is read again every ${seconds} seconds.`;
+    if (isPaused) say("Paused");
+  };
+  const refused = async (own, url) => {
+    let [reason, seconds] = ["", 10];
+    try {
+      // An event source does not tell the answer, so it is asked for once more.
+      const stop = new AbortController(), headers = { Accept: "application/json" };
+      const answer = await fetch(url, { credentials: "same-origin", redirect: "manual", cache: "no-store", signal: stop.signal, headers });
+      if (answer.status === 429 || answer.status === 503) {
+        seconds = Number(answer.headers.get("Retry-After")) || seconds;
+        reason = (await answer.json()).detail;
+      } else if (answer.ok) seconds = 1;
+      stop.abort();
+    } catch (error) { /* No connection, which the page itself tells. */ }
+    if (own !== source) return;
+    pause(reason, seconds);
+    // A refusal may be the end of the session, which the page itself tells.
+    refreshSoon();
+    retry = setTimeout(() => { refreshSoon(); listen(); }, seconds * 1000);
   };
   let source = null, retry = 0;
   const silence = () => { if (source) source.close(); source = null; clearTimeout(retry); };
@@ -466,8 +494,10 @@
       asked.set("job", output.dataset.job);
       asked.set("after", `${output.dataset.attempt}.${!last ? 0 : last.classList.contains("ln") ? numberOf(last) : lines.dataset.last}`);
     }
-    const own = source = new EventSource(`${base}/live?${asked}`);
+    const url = `${base}/live?${asked}`;
+    const own = source = new EventSource(url);
     own.hasOutput = Boolean(output);
+    source.addEventListener("open", () => pause(""));
     source.addEventListener("changed", (event) => {
       const { changed } = JSON.parse(event.data);
       if (changed.some((name) => name === "everything" || topics.includes(name))) refreshSoon();
@@ -477,11 +507,7 @@
       if (own !== source) return;
       if (own.readyState === EventSource.CONNECTING) say("No connection");
       // A browser tries again by itself, but not after a refusal. Then the page asks from time to time.
-      if (own.readyState === EventSource.CLOSED) {
-        // A refusal may be the end of the session, which the page itself tells.
-        refreshSoon();
-        retry = setTimeout(() => { refreshSoon(); listen(); }, 10000);
-      }
+      if (own.readyState === EventSource.CLOSED) refused(own, url);
     });
   };
   openLog();

@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
@@ -28,16 +28,24 @@ use crate::tls::CurrentIdentity;
 
 /// How many connections there are at most. A further one takes the place of the oldest that has no request.
 const CONNECTIONS_MAX: usize = 512;
-/// How long the head of a request may take, and how long a connection is kept without one.
-const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long clients may take.
+const TIME_LIMITS: TimeLimits =
+    TimeLimits { head_max: Duration::from_secs(10), write_stall_max: Duration::from_secs(30) };
 /// The longest head of a request.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// The most headers of a request.
 const HEADERS_MAX: usize = 100;
-/// How long a client may take none of an answer.
-const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
 /// The pause after the system gave no connection, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a client may take.
+#[derive(Debug, Clone, Copy)]
+struct TimeLimits {
+    /// For the head of a request, and for agreeing on keys before. A connection is kept as long without a request.
+    head_max: Duration,
+    /// While it takes none of an answer.
+    write_stall_max: Duration,
+}
 
 /// Accepts connections until `stopped` is true.
 pub(crate) async fn accept(
@@ -48,7 +56,7 @@ pub(crate) async fn accept(
 ) {
     let router = router(&door);
     drop(door);
-    let connections = Arc::new(Connections::default());
+    let connections = Arc::new(Connections::new(TIME_LIMITS));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -75,8 +83,8 @@ async fn end_of(stopped: &mut watch::Receiver<bool>) {
 }
 
 /// The open connections, by the order in which they came.
-#[derive(Default)]
 struct Connections {
+    limits: TimeLimits,
     open: Mutex<Open>,
 }
 
@@ -93,9 +101,13 @@ struct Connection {
 }
 
 impl Connections {
+    fn new(limits: TimeLimits) -> Connections {
+        Connections { limits, open: Mutex::default() }
+    }
+
     fn serve(
         self: &Arc<Self>,
-        stream: TcpStream,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         acceptor: Option<TlsAcceptor>,
         peer: Peer,
         router: Router,
@@ -111,12 +123,13 @@ impl Connections {
         open.next += 1;
         let own = OwnConnection { task: Arc::default(), is_busy: Arc::clone(&is_busy) };
         let requests = Requests { router, peer, own: own.clone() };
-        let stream = WithWriteLimit::new(stream, WRITE_STALL_MAX);
+        let TimeLimits { head_max, write_stall_max } = self.limits;
+        let stream = WithWriteLimit::new(stream, write_stall_max);
         let registered = Registered { connections: Arc::clone(self), number };
         let task = tokio::spawn(async move {
             match acceptor {
-                None => serve_connection(stream, requests, stopped).await,
-                Some(acceptor) => serve_with_tls(acceptor, stream, requests, stopped).await,
+                None => serve_connection(stream, requests, head_max, stopped).await,
+                Some(acceptor) => serve_with_tls(acceptor, stream, requests, head_max, stopped).await,
             }
             drop(registered);
         });
@@ -175,21 +188,21 @@ impl Drop for Registered {
     }
 }
 
-/// Agrees on keys first. A client has as much time for that as for the head of a request, and its connection counts as one without
-/// a request.
+/// Agrees on keys first. Meanwhile the connection counts as one without a request.
 async fn serve_with_tls(
     acceptor: TlsAcceptor,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     requests: Requests,
+    head_max: Duration,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let handshake = tokio::time::timeout(HEAD_TIME_MAX, acceptor.accept(stream));
+    let handshake = tokio::time::timeout(head_max, acceptor.accept(stream));
     let agreed = tokio::select! {
         agreed = handshake => agreed,
         () = end_of(&mut stopped) => return,
     };
     match agreed {
-        Ok(Ok(stream)) => serve_connection(stream, requests, stopped).await,
+        Ok(Ok(stream)) => serve_connection(stream, requests, head_max, stopped).await,
         Ok(Err(error)) => tracing::trace!(%error, "a client of the web server did not agree on keys"),
         Err(_late) => tracing::trace!("a client of the web server was too slow to agree on keys"),
     }
@@ -198,11 +211,12 @@ async fn serve_with_tls(
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     requests: Requests,
+    head_max: Duration,
     mut stopped: watch::Receiver<bool>,
 ) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME_MAX)
+        .header_read_timeout(head_max)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .serve_connection(TokioIo::new(stream), requests);
@@ -244,5 +258,87 @@ impl Service<Request<Incoming>> for Requests {
             own.set_work(if is_stream { ConnectionWork::Busy } else { ConnectionWork::Waiting });
             Ok(answered)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::ErrorKind;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use axum::routing::get;
+    use rustls::server::ResolvesServerCertUsingSni;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Much longer than the short limits, and shorter than those that the library has by itself.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    fn block_on<T>(test: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
+    }
+
+    /// The client's end of a connection, on which `/` answers a megabyte. The sender must be kept.
+    fn connect(
+        limits: TimeLimits,
+        acceptor: Option<TlsAcceptor>,
+    ) -> (DuplexStream, Arc<Connections>, watch::Sender<bool>) {
+        let (near, far) = duplex(1_024);
+        let connections = Arc::new(Connections::new(limits));
+        let (stop, stopped) = watch::channel(false);
+        let router = Router::new().route("/", get(|| async { "x".repeat(1_000_000) }));
+        connections.serve(near, acceptor, Peer(IpAddr::V4(Ipv4Addr::LOCALHOST)), router, stopped);
+        (far, connections, stop)
+    }
+
+    fn is_empty(connections: &Connections) -> bool {
+        connections.open.lock().unwrap().by_number.is_empty()
+    }
+
+    #[test]
+    fn a_head_that_does_not_come_ends_its_connection() {
+        let limits = TimeLimits { head_max: SHORT, write_stall_max: LONG };
+        for sent in ["", "GET / HTTP/1.1\r\nHost: loc"] {
+            block_on(async {
+                let (mut client, connections, _stop) = connect(limits, None);
+                client.write_all(sent.as_bytes()).await.unwrap();
+                let ended = timeout(PATIENCE, client.read_to_end(&mut Vec::new())).await;
+                assert!(ended.is_ok() && is_empty(&connections), "{sent:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_client_that_does_not_agree_on_keys_loses_its_connection() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
+        let limits = TimeLimits { head_max: SHORT, write_stall_max: LONG };
+        block_on(async {
+            let (mut client, connections, _stop) = connect(limits, Some(TlsAcceptor::from(Arc::new(config))));
+            let ended = timeout(PATIENCE, client.read_to_end(&mut Vec::new())).await;
+            assert!(ended.is_ok() && is_empty(&connections));
+        });
+    }
+
+    #[test]
+    fn an_answer_that_nobody_reads_ends_its_connection() {
+        let limits = TimeLimits { head_max: LONG, write_stall_max: SHORT };
+        block_on(async {
+            let (mut client, connections, _stop) = connect(limits, None);
+            client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+            // More than the server keeps: this waits until it reads, or until it has closed the connection.
+            let ended = timeout(PATIENCE, client.write_all(&[b'x'; 200_000])).await;
+            assert_eq!(ended.unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
+            assert!(is_empty(&connections));
+        });
     }
 }

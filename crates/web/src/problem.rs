@@ -215,9 +215,11 @@ impl Problem {
     pub(crate) fn took_too_long() -> Problem {
         Problem {
             retry_after_s: None,
-            next_step: "ask for less: a shorter time, one workflow, one state, or fewer rows".to_owned(),
+            next_step: "ask for less: a shorter time, one workflow, one state, or fewer rows; the command line has no such \
+                        limit"
+                .to_owned(),
             ..Problem::unavailable(format!(
-                "the answer took longer than {} seconds to read, so the read was ended",
+                "the reads for this answer took longer than {} seconds together, so they were ended",
                 READ_MAX.as_secs()
             ))
         }

@@ -8,6 +8,7 @@ use windlass_engine::{Error, Store};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::pages::assets::assets;
+use crate::pages::prose;
 use crate::pages::url::encode;
 use crate::problem::Problem;
 use crate::route::{
@@ -76,8 +77,8 @@ struct ProblemPage<'p> {
     style: &'p str,
     icon: &'p str,
     title: &'p str,
-    detail: &'p str,
-    next_step: &'p str,
+    detail: Vec<prose::Part>,
+    next_step: Vec<prose::Part>,
 }
 
 fn form(call: &Call) -> Result<Answer, Problem> {
@@ -114,8 +115,8 @@ pub(crate) fn problem_page(base: &str, problem: &Problem) -> Answer {
         style: &assets().style.name,
         icon: &assets().icon.name,
         title,
-        detail,
-        next_step,
+        detail: prose::parts(&prose::sentence(detail)),
+        next_step: prose::parts(&prose::sentence(next_step)),
     };
     let answer = render(&page).unwrap_or_else(|problem| Answer::problem(&problem));
     answer.with_status(problem.status).never_cached().with_retry_after(problem.retry_after_s)

@@ -84,8 +84,18 @@ fn the_page_of_a_run_is_read() {
 }
 
 #[test]
+fn the_page_of_a_job_without_a_run_is_read() {
+    passes("test_job_page.py");
+}
+
+#[test]
 fn lists_are_live() {
     passes("test_lists.py");
+}
+
+#[test]
+fn with_the_network_cut_all_pages_are_complete() {
+    passes("test_offline.py");
 }
 
 /// A file of tests that nothing here runs would never fail.

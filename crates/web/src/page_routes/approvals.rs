@@ -43,7 +43,8 @@ pub(super) fn decide(store: &Store, call: &Call) -> Result<Answer, Problem> {
     };
     call.recorded(store, Subject::Job(job.id)).jobs().decide_approval(job.id, verdict)?;
     Ok(match (call.form()?.text("to"), job.run_id) {
-        (Some("approvals"), _) | (_, None) => to(call, "/approvals"),
+        (Some("approvals"), _) => to(call, "/approvals"),
+        (_, None) => to(call, &format!("/jobs/{}", job.id)),
         (_, Some(run_id)) => to(call, &format!("/runs/{run_id}?job={}#job", job.id)),
     })
 }

@@ -28,11 +28,11 @@ fn numbers<const N: usize>(call: &Call, names: [&str; N]) -> Result<[Option<i64>
 pub(super) fn of_run(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let [number, other] = numbers(call, ["number", "from"])?;
     let data = read::of_run(store, call.id("run_id")?, number, other)?;
-    html(definition::page(&data, &reader(store, call)?))
+    html(definition::page(data, &reader(store, call)?))
 }
 
 pub(super) fn version(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let [other] = numbers(call, ["from"])?;
     let data = read::version(store, call.part("workflow"), call.id("version")?, other)?;
-    html(definition::page(&data, &reader(store, call)?))
+    html(definition::page(data, &reader(store, call)?))
 }

@@ -3,9 +3,11 @@
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use windlass_engine::store::{
-    DefinitionVerb, FailureGroup, NewRun, QueueLimits, RetrySelection, Secret, Setting, Subject, secret_hash,
+    DefinitionVerb, FailureGroup, NewRun, Order, QueueLimits, RetrySelection, Secret, Setting, Subject,
+    secret_hash,
 };
 use windlass_engine::{Error, Store};
+use windlass_views::parse_rate;
 use windlass_workflow::Workflow;
 use windlass_workflow::params::{self, Param, ParamError, Supplied};
 
@@ -243,14 +245,32 @@ pub(super) fn resume_queue(store: &Store, call: &Call) -> Result<Answer, Problem
 pub(super) fn limit_queue(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let name = crate::rest::name_of_queue(call)?;
     let form = call.form()?;
-    let max_running = match form.text("max_running") {
-        None => Setting::Clear,
-        Some(text) => match text.trim().parse() {
-            Ok(max) => Setting::Set(max),
-            Err(_no_number) => return Err(wrong_address(format!("`{text}` is no number of jobs."))),
+    // What the form does not have is kept.
+    let field =
+        |name: &str| form.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim());
+    let limits = QueueLimits {
+        max_running: match field("max_running") {
+            None => Setting::Keep,
+            Some("") => Setting::Clear,
+            Some(text) => match text.parse() {
+                Ok(max) => Setting::Set(max),
+                Err(_no_number) => return Err(wrong_address(format!("`{text}` is no number of jobs."))),
+            },
+        },
+        rate: match field("rate") {
+            None => Setting::Keep,
+            Some("") => Setting::Clear,
+            Some(text) => Setting::Set(
+                parse_rate(text).map_err(|wrong| wrong_address(format!("`{text}` is no rate: {wrong}.")))?,
+            ),
+        },
+        order: match field("order") {
+            None => Setting::Keep,
+            Some("priority") => Setting::Clear,
+            Some("arrival") => Setting::Set(Order::Arrival),
+            Some(text) => return Err(wrong_address(format!("`{text}` is no order of jobs."))),
         },
     };
-    let limits = QueueLimits { max_running, ..QueueLimits::default() };
     call.recorded(store, Subject::Queue(name.to_owned())).queues().limit(name, limits)?;
     Ok(to(call, "/queues"))
 }

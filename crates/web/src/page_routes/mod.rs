@@ -4,6 +4,7 @@ mod access;
 mod approvals;
 mod definitions;
 mod forms;
+mod jobs;
 mod schedules;
 
 use serde_json::{Map, Value};
@@ -42,6 +43,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::page("/runs/{run_id}/definition", Role::View, definitions::of_run),
     Route::page("/runs/{run_id}/retry-from", Role::Run, retry_from),
     Route::page("/approvals", Role::View, approvals::list),
+    Route::page("/jobs/{job_id}", Role::View, jobs::one),
     Route::page("/jobs/{job_id}/log.txt", Role::View, log_text),
     Route::page("/workflows", Role::View, all_workflows),
     Route::page("/workflows/{workflow}", Role::View, one_workflow),
@@ -62,6 +64,8 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::form("/runs/{run_id}/retry-from", Role::Run, forms::retry_from),
     Route::form("/runs/{run_id}/again", Role::Run, forms::again),
     Route::form("/workflows/{workflow}/start", Role::Run, forms::start),
+    Route::form("/jobs/{job_id}/cancel", Role::Run, jobs::cancel),
+    Route::form("/jobs/{job_id}/retry", Role::Run, jobs::retry),
     Route::form("/jobs/{job_id}/approve", Role::Run, approvals::decide),
     Route::form("/schedules/{schedule_id}/pause", Role::Edit, schedules::pause),
     Route::form("/schedules/{schedule_id}/resume", Role::Edit, schedules::resume),
@@ -244,11 +248,13 @@ fn all_queues(store: &Store, call: &Call) -> Result<Answer, Problem> {
         _ => return Err(wrong_address("This address takes after, and nothing else.".to_owned())),
     };
     let page = store.queues().page(after, QUEUES_OF_PAGE)?;
+    let first = page.rows.first().map_or("", |queue| queue.name.as_str());
+    let oldest = store.queues().oldest_jobs_from(first)?;
     let data = queues::QueuesData {
         queues: page.rows,
         next: page.next,
         is_first: after.is_none(),
-        oldest: store.queues().oldest_jobs()?,
+        oldest,
         keys: store.queues().waiting_keys()?,
     };
     html(queues::page(&data, &reader(store, call)?))

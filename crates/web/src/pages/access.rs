@@ -63,7 +63,7 @@ pub fn tokens(tokens: &Page<Token>, form: Form, reader: &Reader) -> askama::Resu
 }
 
 fn row(token: &Token, reader: &Reader) -> TokenRow {
-    let at = |at_ms| reader.times.stamp(at_ms).full;
+    let at = |at_ms| reader.times.minute(at_ms);
     let state = match (token.revoked_at, token.expires_at) {
         (Some(revoked_at), _) => format!("revoked {}", at(revoked_at)),
         (None, Some(ends_at)) if ends_at <= reader.times.now_ms => format!("expired {}", at(ends_at)),
@@ -85,6 +85,8 @@ struct AuditRow {
     subject: String,
     before: String,
     result: String,
+    subject_href: Option<String>,
+    result_href: Option<String>,
 }
 
 #[derive(Template)]
@@ -143,6 +145,18 @@ impl AuditQuery {
     }
 }
 
+/// The page of what a change names: a run, a job or a workflow.
+fn href_of(text: &str, reader: &Reader) -> Option<String> {
+    let (noun, name) = text.split_once(' ')?;
+    let is_number = || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    match noun {
+        "run" if is_number() => Some(format!("{}/runs/{name}", reader.base)),
+        "job" if is_number() => Some(format!("{}/jobs/{name}", reader.base)),
+        "workflow" => Some(format!("{}/workflows/{}", reader.base, url::encode(name))),
+        _ => None,
+    }
+}
+
 /// What was changed, the newest first.
 ///
 /// # Errors
@@ -156,6 +170,8 @@ pub fn audit(page: &Page<AuditEntry>, query: &AuditQuery, reader: &Reader) -> as
         action: entry.action.clone(),
         subject: entry.subject.clone(),
         before: entry.before.as_deref().map_or_else(String::new, params_in_a_line),
+        result_href: entry.result.as_deref().and_then(|result| href_of(result, reader)),
+        subject_href: href_of(&entry.subject, reader),
         result: entry.result.clone().unwrap_or_default(),
     });
     AuditPage {

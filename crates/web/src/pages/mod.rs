@@ -12,6 +12,7 @@ pub mod escape;
 pub mod fields;
 pub mod frame;
 pub mod look;
+pub mod prose;
 pub mod queues;
 pub mod run;
 pub mod runs;

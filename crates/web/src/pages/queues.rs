@@ -3,10 +3,11 @@
 use askama::Template;
 use std::collections::BTreeMap;
 
-use windlass_engine::store::{Count, KeyOf, KeyUser, OldestJob, Order, Queue, WaitingKey};
+use windlass_engine::store::{Count, KeyOf, KeyUser, OldestJob, Order, Queue, Rate, WaitingKey};
+use windlass_views::rate_interval;
 
 use super::frame::{Frame, Reader, Section};
-use super::times::{Stamp, duration, grouped, rough_duration};
+use super::times::{Stamp, grouped, rough_duration};
 use super::url;
 
 struct Row {
@@ -18,6 +19,8 @@ struct Row {
     waiting: String,
     limits: String,
     max_running: String,
+    rate: String,
+    is_by_arrival: bool,
     paused: Option<Stamp>,
     oldest: Option<Oldest>,
 }
@@ -92,7 +95,9 @@ fn key_row(key: &WaitingKey, reader: &Reader) -> KeyRow {
             label: format!("#{run_id}, job {job_id}"),
             href: Some(format!("{}/runs/{run_id}?job={job_id}#job", reader.base)),
         },
-        (Some(job_id), None) => User { label: format!("job {job_id}"), href: None },
+        (Some(job_id), None) => {
+            User { label: format!("job {job_id}"), href: Some(format!("{}/jobs/{job_id}", reader.base)) }
+        }
         (None, run_id) => {
             let run_id = run_id.unwrap_or_default();
             User { label: format!("#{run_id}"), href: Some(format!("{}/runs/{run_id}", reader.base)) }
@@ -117,6 +122,11 @@ fn counted(count: Count) -> String {
     format!("{}{}", grouped(count.number), if count.is_exact { "" } else { "+" })
 }
 
+/// As the field of the form takes it.
+fn rate_as_text(rate: Rate) -> String {
+    format!("{}/{}", rate.jobs, rate_interval(rate))
+}
+
 fn waited(since_ms: i64, reader: &Reader) -> String {
     rough_duration((reader.times.now_ms - since_ms).max(0))
 }
@@ -124,7 +134,7 @@ fn waited(since_ms: i64, reader: &Reader) -> String {
 fn row(queue: &Queue, oldest: Option<&OldestJob>, reader: &Reader) -> Row {
     let mut limits = Vec::new();
     limits.extend(queue.max_running.map(|max| format!("{max} at a time")));
-    limits.extend(queue.rate.map(|rate| format!("{} in {}", rate.jobs, duration(rate.interval_ms))));
+    limits.extend(queue.rate.map(|rate| format!("{} in {}", rate.jobs, rate_interval(rate))));
     match queue.order {
         Order::Arrival => limits.push("in order of arrival".to_owned()),
         Order::Priority => {}
@@ -138,6 +148,8 @@ fn row(queue: &Queue, oldest: Option<&OldestJob>, reader: &Reader) -> Row {
         waiting: counted(queue.waiting),
         limits: if limits.is_empty() { "none".to_owned() } else { limits.join(", ") },
         max_running: queue.max_running.map_or_else(String::new, |max| max.to_string()),
+        rate: queue.rate.map_or_else(String::new, rate_as_text),
+        is_by_arrival: queue.order == Order::Arrival,
         oldest: oldest.map(|job| Oldest {
             job_id: job.job_id,
             run_id: job.run_id,

@@ -7,14 +7,15 @@ use windlass_views::{DoctorView, FindingState};
 
 use super::frame::{Frame, Reader, Section};
 use super::look::{FAILED, FAILED_ALLOWED, Look, SUCCESSFUL};
+use super::prose;
 use super::times::{Stamp, rough_duration};
 
 struct Check {
     about: &'static str,
     look: Look,
     word: &'static str,
-    message: String,
-    next_step: String,
+    message: Vec<prose::Part>,
+    next_step: Vec<prose::Part>,
 }
 
 struct WorkerRow {
@@ -62,8 +63,8 @@ pub fn page(health: &DoctorView, workers: &[Worker], reader: &Reader) -> askama:
                 about: finding.about,
                 look,
                 word,
-                message: finding.message.clone(),
-                next_step: finding.next_step.clone().unwrap_or_default(),
+                message: prose::parts(&finding.message),
+                next_step: finding.next_step.as_deref().map_or_else(Vec::new, prose::parts),
             }
         })
         .collect();

@@ -11,7 +11,7 @@ use windlass_views::{make_exact, schema_generator};
 use crate::problem::ProblemView;
 use crate::route::{self, Allowed, Document, Idempotency, QueryParameter, QueryRule, Route, ValueSort, Work};
 
-pub(super) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&route::all()));
+pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&route::all()));
 
 const ABOUT: &str = "The same JSON as `-o json` of the command line. Every request needs a token: \
                      `Authorization: Bearer TOKEN`. `windlass token add` makes one.";

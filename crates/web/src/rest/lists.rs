@@ -65,7 +65,8 @@ pub(super) fn page_of<V: Serialize>(
     Ok(Answer::json(&views)?.with_next(next).with_searched_to(searched_to))
 }
 
-/// A part of rows that were all read, because they are never many, with the address of the next part in `Link`.
+/// A part of rows that were all read, with the address of the next part in `Link`. Only for rows of definitions, processes and
+/// tokens, of which there are as many as people have made, and of one run.
 pub(super) fn part_of<T, V: Serialize>(
     call: &Call,
     rows: &[T],

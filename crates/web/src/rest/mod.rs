@@ -15,6 +15,8 @@ mod system;
 mod timeline;
 mod workflows;
 
+#[cfg(test)]
+pub(crate) use document::DOCUMENT;
 pub(crate) use queues::name_of as name_of_queue;
 
 use crate::route::Route;

@@ -1,5 +1,6 @@
 //! The page of what waits for a person, and its forms, with rows of a real store.
 
+use serde_json::json;
 use windlass_engine::store::{NewRun, Role};
 use windlass_engine::{JobStatus, WaitsFor};
 
@@ -136,4 +137,25 @@ fn a_long_list_has_pages() {
     let open = site.store.jobs().open_approvals(0, 1).unwrap();
     assert_eq!(open.len(), 1);
     assert_eq!(site.store.jobs().get(open[0].job_id).unwrap().waits_for, Some(WaitsFor::Approval));
+}
+
+#[test]
+fn a_program_decides_over_rest() {
+    let site = Site::new();
+    let token = site.token("ci", Role::Run);
+    let post = |job_id: i64, verb: &str, body: &serde_json::Value| {
+        site.post(&format!("/api/v1/jobs/{job_id}/{verb}")).token(&token).json(body).send()
+    };
+    let (_run_id, released) = ask(&site, "early", "'Release it?'");
+    post(released, "approve", &json!({"fields": {"count": 3}})).is(400);
+    post(released, "approve", &json!({"fields": {"version": "1.0", "number": 3}})).is(400);
+    let approved =
+        post(released, "approve", &json!({"fields": {"version": "1.0", "count": 3, "late": false}}));
+    assert_eq!(approved.is(200).json()["job_id"], released);
+    assert_eq!(status(&site, released), JobStatus::Successful);
+    post(released, "approve", &json!({"fields": {"version": "1.0", "count": 3, "late": false}})).is(409);
+    let (_run_id, refused) = ask(&site, "late", "'And this?'");
+    post(refused, "reject", &json!({"reason": " "})).is(400);
+    assert_eq!(post(refused, "reject", &json!({"reason": "too late"})).is(200).json()["status"], "FAILED");
+    assert_eq!(status(&site, refused), JobStatus::Failed);
 }

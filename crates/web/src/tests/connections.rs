@@ -1,13 +1,17 @@
 //! A server with a socket, and the threads that call the store for it.
 
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
+use windlass_engine::store::Role;
 use windlass_engine::{Clock, Random, Store};
 use windlass_test_database::TestDatabase;
+use windlass_views::DoctorView;
 
-use super::site::{open, sentences};
+use super::site::{Site, open, sentences};
 use crate::options::{ListenAddress, WebOptions};
+use crate::problem::Problem;
+use crate::sentences::Sentences;
 use crate::server::{Listener, WebServer};
 use crate::threads::{Access, DatabaseThreads, NoResult};
 
@@ -101,16 +105,54 @@ fn a_defect_of_a_handler_takes_no_thread() {
 }
 
 #[test]
-fn reads_have_a_limit_and_writes_have_none() {
-    let (server, store, _database, _folder) = start();
-    drop(server);
+fn the_reads_of_a_request_have_two_seconds_together_and_writes_have_no_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = TestDatabase::in_folder(folder.path());
+    let clock = Clock::manual(1_800_000_000_000);
+    let store = Store::new(open(&database, &clock), clock.clone(), Random::from_seed(1));
     let (threads, _end) = DatabaseThreads::start(&store).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let limit = |_store: &Store| windlass_db::ReadLimit::of_this_thread().map(|limit| limit.longest);
-        assert_eq!(threads.call(Access::Read, limit).await, Ok(Some(Duration::from_secs(2))));
-        assert_eq!(threads.call(Access::Write, limit).await, Ok(None));
+        let reads_with_pauses_of = |pause_ms| {
+            let clock = clock.clone();
+            move |store: &Store| {
+                for read in 0..5 {
+                    if let Err(error) = store.queues().paused() {
+                        return (read, Some(Problem::from(error).status.as_u16()));
+                    }
+                    clock.advance_ms(pause_ms);
+                }
+                (5, None)
+            }
+        };
+        // Each request has its own time, also when a thread had others before.
+        for _request in 0..10 {
+            assert_eq!(threads.call(Access::Read, reads_with_pauses_of(499)).await, Ok((5, None)));
+            assert_eq!(threads.call(Access::Read, reads_with_pauses_of(500)).await, Ok((4, Some(503))));
+        }
+        assert_eq!(threads.call(Access::Write, reads_with_pauses_of(60_000)).await, Ok((5, None)));
     });
+}
+
+#[test]
+fn a_page_whose_reads_take_too_long_together_says_how_to_ask_for_less() {
+    let clock = Arc::new(OnceLock::<Clock>::new());
+    let slow = Arc::clone(&clock);
+    // The first of the three reads of the page.
+    let health = move || {
+        slow.get().unwrap().advance_ms(2_000);
+        Ok(DoctorView { ok: true, findings: Vec::new() })
+    };
+    let sentences = Sentences::new(|_reason, _job, _now_ms| String::new(), health);
+    let site = Site::that_says(WebOptions::default(), sentences);
+    clock.set(site.clock.clone()).unwrap();
+    let token = site.token("page", Role::View);
+    let refused = site.get("/system").token(&token).send();
+    let says = |text: &str| refused.body.contains(text);
+    assert!(says("longer than 2 seconds together") && says("sk for less"), "{refused:?}");
+    refused.is(503);
+    // The next request has its own time.
+    site.get("/queues").token(&token).send().is(200);
 }
 
 #[test]

@@ -103,6 +103,38 @@ fn versions_are_compared_by_their_parts_and_lines() {
     }
 }
 
+/// Any of the others may have 10,000 jobs.
+#[test]
+fn of_the_versions_in_a_list_no_definition_is_read() {
+    let site = Site::new();
+    for run in ["echo one", "echo two", "echo three"] {
+        apply(&site, &format!("[jobs.a]\nrun = '{run}'\n"));
+    }
+    site.sql("UPDATE workflows SET definition = 'unreadable' WHERE definition LIKE '%echo one%'");
+    let cookie = site.session(Role::View);
+    for path in ["/workflows/daily", "/workflows/daily/versions/3"] {
+        assert!(page(&site, &cookie, path).contains("href=\"/workflows/daily/versions/1\""), "{path}");
+    }
+}
+
+/// The list and its counts are three searches. If each of them compared 50,000 runs, the page would take three times as long.
+#[test]
+fn the_searches_of_a_page_share_what_one_may_look_at() {
+    let site = Site::new();
+    site.sql(
+        "INSERT INTO runs (workflow, status, params, finished_at)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 60000)
+         SELECT 'w', 'FAILED', CASE WHEN n IN (47600, 47300, 36000) THEN '{\"day\":\"monday\"}' ELSE '{}' END, 1
+         FROM numbers",
+    );
+    let cookie = site.session(Role::View);
+    let body = page(&site, &cookie, "/runs?since=ever&state=failed&param=day%3Dmonday");
+    assert!(body.contains("3 found down to run 35001"), "{body}");
+    // A quarter of a search for three states: 4,166 runs of each.
+    let body = page(&site, &cookie, "/runs?since=ever&param=day%3Dmonday");
+    assert!(body.contains("3 found down to run 35001"), "{body}");
+}
+
 #[test]
 fn a_run_shows_the_definition_that_is_pinned_to_it() {
     let site = Site::new();

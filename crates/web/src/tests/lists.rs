@@ -51,6 +51,36 @@ fn fields(body: &str, action: &str) -> String {
     pairs.join("&")
 }
 
+/// A run with more jobs than any list of jobs of all runs reads: its last jobs are found by their states.
+#[test]
+fn the_last_jobs_of_a_run_with_12_000_are_found_by_their_states() {
+    let site = Site::new();
+    let run_id = site.run();
+    site.sql(&format!(
+        "INSERT INTO jobs (run_id, name, kind, payload, status, waits_for, execute_after, created_at, updated_at)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 12000)
+         SELECT {run_id}, 'many' || n, 'shell', '{{}}',
+                CASE WHEN n > 11998 THEN 'WAITING' WHEN n > 11996 THEN 'SCHEDULED' ELSE 'BLOCKED' END,
+                CASE WHEN n > 11998 THEN 'event' END, 9000000000000, 1, 1
+         FROM numbers"
+    ));
+    let token = site.token("reader", Role::View);
+    for (status, wanted) in
+        [("WAITING", ["many12000", "many11999"]), ("SCHEDULED", ["many11998", "many11997"])]
+    {
+        let found = site.get(&format!("/api/v1/runs/{run_id}/jobs?status={status}")).token(&token).send();
+        let found = found.is(200).json();
+        let names: Vec<&str> =
+            found.as_array().unwrap().iter().map(|job| job["job"].as_str().unwrap()).collect();
+        assert_eq!(names, wanted, "{status}");
+    }
+    // Those that wait come before those that have not begun.
+    let shown = site.get(&format!("/runs/{run_id}?state=unfinished&view=table")).token(&token).send();
+    for name in ["many12000", "many11999", "many11998", "many11997"] {
+        assert!(shown.is(200).body.contains(&format!(">{name}<")), "{name}");
+    }
+}
+
 #[test]
 fn a_batch_names_the_whole_number_and_goes_on_in_steps() {
     let site = Site::new();
@@ -166,7 +196,10 @@ fn the_page_shows_what_the_checks_found_and_what_waits_in_paused_queues() {
     );
     site.run();
     site.store.queues().pause("default").unwrap();
+    site.store.queues().pause("mail").unwrap();
     let body = page(&site, &site.session(Role::View), "/runs");
+    assert_eq!(body.matches("has been paused since 08:00").count(), 2, "{body}");
+    assert!(!body.contains("0 jobs wait"), "{body}");
     for text in
         ["<b>Jobs</b> 3 jobs have waited &lt;for&gt; more", "has been paused since 08:00, 1 job waits"]
     {

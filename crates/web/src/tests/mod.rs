@@ -12,6 +12,7 @@ mod counted;
 mod definitions;
 mod details;
 mod hooks;
+mod job_page;
 mod lists;
 mod live;
 mod metrics;

@@ -180,6 +180,21 @@ fn queues_are_paused_and_limited_by_who_may() {
     form(&site, &cookie, "/queues/default/limit", "max_running=3").is(303);
     form(&site, &cookie, "/queues/default/limit", "max_running=x").is(400);
     assert!(page(&site, &cookie, "/queues").contains("3 at a time"));
+    // Each field that the form has changes its limit, and an empty one removes it.
+    let shown = || page(&site, &cookie, "/queues");
+    form(&site, &cookie, "/queues/default/limit", "rate=100%2F1m+30s&order=arrival").is(303);
+    assert!(
+        shown().contains("3 at a time, 100 in 1m 30s, in order of arrival")
+            && shown().contains("value=\"100/1m 30s\"")
+    );
+    assert!(shown().contains("<option value=\"arrival\" selected>"));
+    form(&site, &cookie, "/queues/default/limit", "rate=&order=priority").is(303);
+    assert!(shown().contains("<td data-l=\"Limits\">3 at a time</td>"), "{}", shown());
+    for wrong in ["rate=100", "rate=x%2Fm", "rate=1%2F32d", "order=size"] {
+        form(&site, &cookie, "/queues/default/limit", wrong).is(400);
+    }
+    form(&site, &cookie, "/queues/default/limit", "max_running=&rate=&order=priority").is(303);
+    assert!(shown().contains("<td data-l=\"Limits\">none</td>"));
     form(&site, &cookie, "/queues/default/resume", "").is(303);
     let viewer = site.session(Role::View);
     assert!(!page(&site, &viewer, "/queues").contains("/queues/default/pause"));

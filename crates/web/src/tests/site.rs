@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -23,6 +23,7 @@ use super::counted::{Counted, Counts};
 use crate::door::{Door, Peer, cookie_name, router};
 use crate::live::{Hub, Viewers};
 use crate::options::WebOptions;
+use crate::rest::DOCUMENT;
 use crate::sentences::Sentences;
 use crate::threads::DatabaseThreads;
 
@@ -62,6 +63,29 @@ impl Reply {
         assert_eq!(self.status.as_u16(), status, "{self:?}");
         self
     }
+}
+
+/// Every answer of REST to any test has a status that the document names for its operation.
+fn assert_documented(method: &Method, path: &str, status: StatusCode) {
+    // Names of methods are written in capitals, so `get` is another one.
+    let is_known = [Method::GET, Method::POST, Method::PUT, Method::PATCH].contains(method);
+    let method = method.as_str().to_ascii_lowercase();
+    let fits = |template: &str| {
+        let parts = template.split('/').zip(path.split('/'));
+        template.split('/').count() == path.split('/').count()
+            && parts
+                .into_iter()
+                .all(|(wanted, part)| wanted == part || wanted.starts_with('{') && !part.is_empty())
+    };
+    let paths = DOCUMENT["paths"].as_object().unwrap();
+    let operations = paths.iter().filter(|(template, _)| fits(template)).map(|(_, path)| &path[&method]);
+    let Some(operation) = operations.into_iter().find(|operation| is_known && operation.is_object()) else {
+        return;
+    };
+    let responses = operation["responses"].as_object().unwrap();
+    let is_named =
+        responses.contains_key(status.as_str()) || status.is_success() && responses.contains_key("2XX");
+    assert!(is_named, "{method} {path} answers {status}, which the document does not name");
 }
 
 /// A request that is being written.
@@ -362,8 +386,16 @@ impl<'s> Ask<'s> {
     pub(crate) fn send(self) -> Reply {
         let (site, router) = (self.site, self.site.router.clone());
         let request = self.request();
+        let method = request.method().clone();
+        let path = request
+            .uri()
+            .path()
+            .strip_prefix(site.door.options.base_path.as_str())
+            .unwrap_or_default()
+            .to_owned();
         site.runtime.block_on(async move {
             let response = router.oneshot(request).await.unwrap();
+            assert_documented(&method, &path, response.status());
             let (parts, mut body) = response.into_parts();
             let bytes =
                 match parts.headers.get("content-type").is_some_and(|value| value == "text/event-stream") {

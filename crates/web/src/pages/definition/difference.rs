@@ -1,11 +1,15 @@
 //! What differs between two definitions, by their parts and lines.
 
-use super::text::Part;
+use std::collections::BTreeMap;
+
+use super::text::{Part, Piece, Title};
 
 /// Parts with more lines than this are not compared line by line.
 const LINES_COMPARED_MAX: usize = 1_000;
 /// Lines that are the same are shown so far around those that differ.
 const LINES_AROUND: usize = 3;
+/// So many pairs of lines are compared on a page. Parts after them are not compared line by line.
+const PAIRS_COMPARED_MAX: usize = 4_000_000;
 /// So many lines of a part are shown.
 const LINES_SHOWN_MAX: usize = 2_000;
 
@@ -55,19 +59,65 @@ pub(super) struct Difference {
     pub(super) lines: Vec<(Change, String)>,
 }
 
-/// The parts that differ, in the order of the later definition; what is gone comes last.
-pub(super) fn differences(before: &[Part], after: &[Part]) -> Vec<Difference> {
-    let mut found = Vec::new();
-    for part in after {
-        match before.iter().find(|earlier| earlier.title == part.title) {
-            Some(earlier) if earlier.lines == part.lines => {}
-            Some(earlier) => found.push(difference(part, "changed", compare(&earlier.lines, &part.lines))),
-            None => found.push(difference(part, "added", all(Change::Added, &part.lines))),
-        }
+/// The parts that differ, up to a number of bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Differences {
+    /// In the order of the later definition; what is gone comes last.
+    pub(super) parts: Vec<Difference>,
+    /// Whether more parts differ.
+    pub(super) has_more: bool,
+}
+
+impl Differences {
+    /// Whether nothing differs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
     }
-    let gone = before.iter().filter(|part| !after.iter().any(|later| later.title == part.title));
-    found.extend(gone.map(|part| difference(part, "removed", all(Change::Removed, &part.lines))));
-    found
+}
+
+/// The parts that differ. No part is compared once the lines of those before it have `bytes_max` bytes.
+pub(super) fn differences(before: &[Piece<'_>], after: &[Piece<'_>], bytes_max: usize) -> Differences {
+    let earlier: BTreeMap<Title<'_>, Piece<'_>> =
+        before.iter().map(|piece| (piece.title(), *piece)).collect();
+    let later: BTreeMap<Title<'_>, Piece<'_>> = after.iter().map(|piece| (piece.title(), *piece)).collect();
+    let changed = after.iter().map(|piece| (earlier.get(&piece.title()).copied(), Some(*piece)));
+    let gone = before.iter().filter(|piece| !later.contains_key(&piece.title()));
+    let pairs = changed.chain(gone.map(|piece| (Some(*piece), None)));
+    let (mut parts, mut bytes, mut pairs_left) = (Vec::new(), 0, PAIRS_COMPARED_MAX);
+    for (earlier, later) in pairs {
+        let Some(found) = difference_between(earlier, later, &mut pairs_left) else { continue };
+        if bytes >= bytes_max {
+            return Differences { parts, has_more: true };
+        }
+        bytes += found.lines.iter().map(|(_change, line)| line.len() + 1).sum::<usize>();
+        parts.push(found);
+    }
+    Differences { parts, has_more: false }
+}
+
+fn difference_between(
+    before: Option<Piece<'_>>,
+    after: Option<Piece<'_>>,
+    pairs_left: &mut usize,
+) -> Option<Difference> {
+    match (before, after) {
+        (Some(before), Some(after)) if before.is_surely_same(after) => None,
+        (Some(before), Some(after)) => {
+            let (before, after) = (before.part(), after.part());
+            let is_changed = before.lines != after.lines;
+            is_changed
+                .then(|| difference(&after, "changed", compare(&before.lines, &after.lines, pairs_left)))
+        }
+        (None, Some(after)) => {
+            let part = after.part();
+            Some(difference(&part, "added", all(Change::Added, &part.lines)))
+        }
+        (Some(before), None) => {
+            let part = before.part();
+            Some(difference(&part, "removed", all(Change::Removed, &part.lines)))
+        }
+        (None, None) => None,
+    }
 }
 
 fn difference(part: &Part, word: &'static str, mut lines: Vec<(Change, String)>) -> Difference {
@@ -82,10 +132,12 @@ fn all(change: Change, lines: &[String]) -> Vec<(Change, String)> {
     lines.iter().map(|line| (change, line.clone())).collect()
 }
 
-fn compare(before: &[String], after: &[String]) -> Vec<(Change, String)> {
-    if before.len() > LINES_COMPARED_MAX || after.len() > LINES_COMPARED_MAX {
+fn compare(before: &[String], after: &[String], pairs_left: &mut usize) -> Vec<(Change, String)> {
+    let pairs = before.len() * after.len();
+    if before.len() > LINES_COMPARED_MAX || after.len() > LINES_COMPARED_MAX || pairs > *pairs_left {
         return [all(Change::Removed, before), all(Change::Added, after)].concat();
     }
+    *pairs_left -= pairs;
     around_changes(&aligned(before, after))
 }
 
@@ -147,9 +199,15 @@ mod tests {
         Part { title: title.to_owned(), lines: lines.chars().map(String::from).collect() }
     }
 
+    fn of_parts(before: &[Part], after: &[Part], bytes_max: usize) -> Differences {
+        let before: Vec<Piece<'_>> = before.iter().map(Piece::Table).collect();
+        let after: Vec<Piece<'_>> = after.iter().map(Piece::Table).collect();
+        differences(&before, &after, bytes_max)
+    }
+
     fn shown(before: &str, after: &str) -> String {
-        let lines = differences(&[part("p", before)], &[part("p", after)]);
-        lines.first().map_or_else(String::new, |difference| {
+        let found = of_parts(&[part("p", before)], &[part("p", after)], usize::MAX);
+        found.parts.first().map_or_else(String::new, |difference| {
             difference.lines.iter().map(|(change, line)| format!("{}{line}", change.sign())).collect()
         })
     }
@@ -167,7 +225,8 @@ mod tests {
     fn parts_are_added_changed_and_removed() {
         let before = [part("same", "a"), part("gone", "b"), part("other", "c")];
         let after = [part("other", "d"), part("same", "a"), part("new", "e")];
-        let found: Vec<(String, &str)> = differences(&before, &after)
+        let found: Vec<(String, &str)> = of_parts(&before, &after, usize::MAX)
+            .parts
             .into_iter()
             .map(|difference| (difference.title, difference.word))
             .collect();
@@ -178,8 +237,30 @@ mod tests {
     #[test]
     fn parts_that_are_too_long_are_replaced_as_a_whole() {
         let long = "x".repeat(LINES_COMPARED_MAX + 1);
-        let found = differences(&[part("p", &long)], &[part("p", "x")]);
+        let found = of_parts(&[part("p", &long)], &[part("p", "x")], usize::MAX).parts;
         assert_eq!(found[0].lines.iter().filter(|(change, _)| *change == Change::Same).count(), 0);
         assert_eq!(found[0].lines.len(), LINES_COMPARED_MAX + 2);
+    }
+
+    #[test]
+    fn after_many_pairs_parts_are_replaced_as_a_whole() {
+        let mut pairs_left = 8;
+        let lines = |text: &str| part("p", text).lines;
+        let mut same = |before: &str, after: &str| {
+            let compared = compare(&lines(before), &lines(after), &mut pairs_left);
+            compared.iter().filter(|(change, _)| *change == Change::Same).count()
+        };
+        assert_eq!([same("ab", "axb"), same("ab", "ax"), same("a", "ab")], [2, 0, 1]);
+    }
+
+    #[test]
+    fn parts_after_the_limit_are_not_compared() {
+        let parts = |text: &str| ["a", "b", "c", "d"].map(|title| part(title, text));
+        let titles = |bytes_max| {
+            let found = of_parts(&parts("x"), &parts("y"), bytes_max);
+            (found.parts.len(), found.has_more)
+        };
+        // Each part has two lines of a letter and its end.
+        assert_eq!([titles(8), titles(9), titles(16)], [(2, true), (3, true), (4, false)]);
     }
 }

@@ -9,9 +9,10 @@ use windlass_workflow::Workflow;
 
 use super::frame::{Frame, Reader, Section};
 use super::times::Stamp;
-use difference::{Difference, differences};
+use difference::{Differences, differences};
+use text::Piece;
 
-/// The most bytes of a definition that are shown.
+/// The most bytes of a definition that are shown, and of what differs from another one.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 /// A definition among others.
@@ -73,7 +74,7 @@ struct DefinitionPage {
     noun: &'static str,
     number: i64,
     other: Option<i64>,
-    differences: Vec<Difference>,
+    differences: Differences,
     choices: Vec<(i64, bool)>,
     rows: Vec<Row>,
     text: String,
@@ -83,12 +84,12 @@ struct DefinitionPage {
 ///
 /// # Errors
 /// As of the template engine, which writes into memory.
-pub fn page(data: &DefinitionData, reader: &Reader) -> askama::Result<String> {
-    let (workflow, run_id) = match &data.of {
+pub fn page(mut data: DefinitionData, reader: &Reader) -> askama::Result<String> {
+    let (workflow, run_id) = match data.of {
         Of::Workflow(name) => (name, None),
-        Of::Run { run_id, workflow } => (workflow, Some(*run_id)),
+        Of::Run { run_id, workflow } => (workflow, Some(run_id)),
     };
-    let workflow_href = format!("{}/workflows/{}", reader.base, super::url::encode(workflow));
+    let workflow_href = format!("{}/workflows/{}", reader.base, super::url::encode(&workflow));
     let (section, noun) = match run_id {
         Some(_) => (Section::Runs, "definition"),
         None => (Section::Workflows, "version"),
@@ -102,14 +103,17 @@ pub fn page(data: &DefinitionData, reader: &Reader) -> askama::Result<String> {
         Some(id) => format!("{}/runs/{id}/definition?number={number}", reader.base),
         None => format!("{workflow_href}/versions/{number}"),
     };
-    let parts = text::parts(&data.workflow);
+    let tables = text::tables(&mut data.workflow);
+    let pieces: Vec<Piece<'_>> = text::pieces(&tables, &data.workflow).collect();
     let other = data.other.as_ref().map(|(known, _)| known.number);
+    let differences = data.other.as_mut().map(|(_known, earlier)| {
+        let tables = text::tables(earlier);
+        let earlier: Vec<Piece<'_>> = text::pieces(&tables, earlier).collect();
+        differences(&earlier, &pieces, TEXT_BYTES_MAX)
+    });
     DefinitionPage {
         frame: Frame::new(reader, section, &title),
-        differences: match &data.other {
-            Some((_, earlier)) => differences(&text::parts(earlier), &parts),
-            None => Vec::new(),
-        },
+        differences: differences.unwrap_or_default(),
         choices: data
             .all
             .iter()
@@ -127,8 +131,8 @@ pub fn page(data: &DefinitionData, reader: &Reader) -> askama::Result<String> {
                 is_shown: known.number == number,
             })
             .collect(),
-        text: text::whole(&parts, TEXT_BYTES_MAX),
-        workflow: workflow.clone(),
+        text: text::whole(pieces, TEXT_BYTES_MAX),
+        workflow,
         workflow_href,
         run_id,
         title,

@@ -1,6 +1,6 @@
 //! Reads definitions.
 
-use windlass_engine::store::{RegisteredVersion, RunDefinition};
+use windlass_engine::store::{ListedVersion, RegisteredVersion, RunDefinition};
 use windlass_engine::{Error, Result, Store};
 
 use super::{DefinitionData, Known, Of};
@@ -27,11 +27,16 @@ pub fn version(store: &Store, name: &str, number: i64, other: Option<i64>) -> Re
         at_ms: version.applied_at,
         from: version.file.clone().unwrap_or_default(),
     };
-    let all = store.registrations().versions(name, None, VERSIONS_SHOWN)?;
+    let listed = |version: ListedVersion| Known {
+        number: version.version,
+        at_ms: version.applied_at,
+        from: version.file.unwrap_or_default(),
+    };
+    let all = store.registrations().newest_versions(name, VERSIONS_SHOWN)?;
     Ok(DefinitionData {
         of: Of::Workflow(name.to_owned()),
         other: other.map(|version| (known(&version), version.workflow)),
-        all: all.iter().map(known).collect(),
+        all: all.into_iter().map(listed).collect(),
         shown: known(&shown),
         workflow: shown.workflow,
     })

@@ -1,7 +1,9 @@
 //! A definition as lines for people: a key a line, without what has no value.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value as Json};
-use windlass_workflow::Workflow;
+use windlass_workflow::{Job, Workflow};
 
 /// A part of a definition: a job, or a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,10 +14,13 @@ pub struct Part {
     pub lines: Vec<String>,
 }
 
-/// The parts of a definition: its tables, then its jobs in their order.
+/// The tables of a definition: all but its jobs.
 #[must_use]
-pub fn parts(workflow: &Workflow) -> Vec<Part> {
-    let Ok(Json::Object(mut tables)) = serde_json::to_value(workflow) else { return Vec::new() };
+pub fn tables(workflow: &mut Workflow) -> Vec<Part> {
+    let jobs = std::mem::take(&mut workflow.jobs);
+    let tables = serde_json::to_value(&*workflow);
+    workflow.jobs = jobs;
+    let Ok(Json::Object(mut tables)) = tables else { return Vec::new() };
     tables.remove("jobs");
     let mut parts = Vec::new();
     let mut own = Map::new();
@@ -29,11 +34,69 @@ pub fn parts(workflow: &Workflow) -> Vec<Part> {
     }
     parts.retain(|part| !part.lines.is_empty());
     parts.insert(0, Part { title: "workflow".to_owned(), lines: lines(&Json::Object(own)) });
-    parts.extend(workflow.jobs.iter().map(|job| Part {
-        title: format!("job {}", job.name),
-        lines: lines(&with_names(workflow, serde_json::to_value(job).unwrap_or_default())),
-    }));
     parts
+}
+
+/// A table or a job of a definition. The lines of a job are made when they are asked for: a definition may have 10,000 jobs.
+#[derive(Debug, Clone, Copy)]
+pub enum Piece<'w> {
+    /// A table.
+    Table(&'w Part),
+    /// A job.
+    Job(&'w Workflow, &'w Job),
+}
+
+/// What a piece is called: no table has the name of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Title<'w> {
+    /// The name of a table.
+    Table(&'w str),
+    /// The name of a job.
+    Job(&'w str),
+}
+
+impl<'w> Piece<'w> {
+    /// What it is called.
+    #[must_use]
+    pub fn title(self) -> Title<'w> {
+        match self {
+            Piece::Table(part) => Title::Table(&part.title),
+            Piece::Job(_, job) => Title::Job(&job.name),
+        }
+    }
+
+    /// Its title and its lines.
+    #[must_use]
+    pub fn part(self) -> Cow<'w, Part> {
+        match self {
+            Piece::Table(part) => Cow::Borrowed(part),
+            Piece::Job(workflow, job) => {
+                let value = with_names(workflow, serde_json::to_value(job).unwrap_or_default());
+                Cow::Owned(Part { title: format!("job {}", job.name), lines: lines(&value) })
+            }
+        }
+    }
+
+    /// Whether the two have the same lines, as far as it is seen without making them.
+    #[must_use]
+    pub fn is_surely_same(self, other: Piece<'_>) -> bool {
+        match (self, other) {
+            (Piece::Table(one), Piece::Table(other)) => one.lines == other.lines,
+            (Piece::Job(workflow, job), Piece::Job(other_workflow, other_job)) => {
+                job == other_job
+                    && job.needs.iter().chain(&job.uses).all(|place| {
+                        let (one, other) = (workflow.jobs.get(*place), other_workflow.jobs.get(*place));
+                        one.map(|job| &job.name) == other.map(|job| &job.name)
+                    })
+            }
+            (Piece::Table(_), Piece::Job(..)) | (Piece::Job(..), Piece::Table(_)) => false,
+        }
+    }
+}
+
+/// The pieces of a definition: its tables, then its jobs in their order.
+pub fn pieces<'w>(tables: &'w [Part], workflow: &'w Workflow) -> impl Iterator<Item = Piece<'w>> {
+    tables.iter().map(Piece::Table).chain(workflow.jobs.iter().map(|job| Piece::Job(workflow, job)))
 }
 
 /// The lines of one job; `None` if there is no such job.
@@ -44,24 +107,25 @@ pub fn job(workflow: &Workflow, name: &str) -> Option<String> {
     Some(lines(&value).join("\n"))
 }
 
-/// The whole definition as text, up to a number of bytes.
+/// A definition as text, up to a number of bytes. No part after them is made.
 #[must_use]
-pub fn whole(parts: &[Part], bytes_max: usize) -> String {
+pub fn whole<'w>(pieces: impl IntoIterator<Item = Piece<'w>>, bytes_max: usize) -> String {
     let mut text = String::new();
-    for part in parts {
+    for piece in pieces {
+        let part = piece.part();
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{}]\n", part.title));
+        for line in &part.lines {
+            text.push_str(line);
+            text.push('\n');
+        }
         if text.len() > bytes_max {
             text.truncate(text.floor_char_boundary(bytes_max));
             text.push_str("\n…");
             return text;
         }
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&format!("[{}]\n", part.title));
-        part.lines.iter().for_each(|line| {
-            text.push_str(line);
-            text.push('\n');
-        });
     }
     text
 }

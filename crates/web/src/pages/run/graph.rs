@@ -15,7 +15,7 @@ pub(super) const AROUND_MAX: usize = 60;
 const WIDTH: f64 = 168.0;
 const HEIGHT: f64 = 44.0;
 /// Characters of a name that fit into a box.
-const NAME_CHARS: usize = 21;
+const NAME_CHARS: usize = 18;
 const MARGIN: f64 = 4.0;
 
 /// The picture.

@@ -5,10 +5,11 @@ use windlass_engine::store::{Artifact, Attempt, Job, JobsOfRun, OpenApproval};
 use windlass_engine::{JobStatus, RunStatus};
 
 use super::log::{LogData, LogPanel};
-use super::{Panel, RunData, RunQuery, TableRow, table_row};
+use super::{Panel, RunQuery, TableRow, table_row};
 use crate::pages::approvals::{Decision, LeadsTo, Sent};
 use crate::pages::frame::Reader;
 use crate::pages::look::{Failure, Look};
+use crate::pages::prose;
 use crate::pages::times::{Stamp, duration, grouped};
 
 /// So many items are shown at a time.
@@ -43,6 +44,16 @@ pub struct JobData {
     pub approval: Option<OpenApproval>,
 }
 
+/// The page on which the card stands: that of a run, or that of a job without one.
+pub(super) struct CardPage<'p> {
+    /// Its path.
+    pub(super) path: String,
+    /// What is asked for.
+    pub(super) query: &'p RunQuery,
+    /// The params of the run.
+    pub(super) params: Option<&'p str>,
+}
+
 /// The card of the job.
 pub(super) struct JobCard {
     pub(super) id: i64,
@@ -54,6 +65,8 @@ pub(super) struct JobCard {
     pub(super) hidden: Vec<(&'static str, String)>,
     pub(super) decision: Option<Decision>,
     pub(super) started_run: Option<(i64, String, Look)>,
+    /// Why it has not started, where its output will be.
+    pub(super) reasons: Vec<Vec<prose::Part>>,
 }
 
 /// A link to a part of what is known.
@@ -68,7 +81,7 @@ pub(super) enum Shown {
     Log(LogPanel),
     Attempts(Vec<AttemptRow>),
     Data(Vec<(&'static str, String)>),
-    Why(Vec<String>),
+    Why(Vec<Vec<prose::Part>>),
     Definition(String),
     Items(ItemsWindow),
 }
@@ -94,23 +107,23 @@ pub(super) struct AttemptRow {
 }
 
 impl JobCard {
-    pub(super) fn new(data: &JobData, run: &RunData, reader: &Reader) -> JobCard {
+    pub(super) fn new(data: &JobData, page: &CardPage<'_>, reader: &Reader) -> JobCard {
         let job = &data.job;
-        let query = run.query.of_job(job.id);
-        let href = |query: &RunQuery| format!("{}/runs/{}{}#job", reader.base, run.run.id, query.to_query());
+        let query = page.query.of_job(job.id);
+        let href = |query: &RunQuery| format!("{}{}{}#job", reader.base, page.path, query.to_query());
         JobCard {
             id: job.id,
             name: job.name.clone().unwrap_or_else(|| format!("job {}", job.id)),
             look: Look::of_job(job.status, Failure::of(job.allow_failure)),
-            panels: panels(data, &query, run.query.panel, href),
-            panel: match run.query.panel {
+            panels: panels(data, &query, page, href),
+            panel: match page.query.panel {
                 Panel::Log => {
                     Shown::Log(LogPanel::new(&data.log.clone().unwrap_or_default(), &query, &reader.times))
                 }
                 Panel::Attempts => Shown::Attempts(attempts(data, &query, reader, href)),
-                Panel::Data => Shown::Data(values(data, run)),
-                Panel::Why => Shown::Why(data.reasons.clone()),
-                Panel::Items => Shown::Items(items(data, run, reader, href)),
+                Panel::Data => Shown::Data(values(data, page)),
+                Panel::Why => Shown::Why(reasons(data)),
+                Panel::Items => Shown::Items(items(data, page, reader, href)),
                 Panel::Definition => Shown::Definition(
                     data.definition.clone().unwrap_or_else(|| "The definition has no such job.".to_owned()),
                 ),
@@ -120,6 +133,7 @@ impl JobCard {
                 .started_run
                 .as_ref()
                 .map(|(id, workflow, status)| (*id, workflow.clone(), Look::of_run(*status))),
+            reasons: reasons(data),
             hidden: vec![("view", query.view.name().to_owned()), ("job", job.id.to_string())],
             decision: data
                 .approval
@@ -129,14 +143,23 @@ impl JobCard {
     }
 }
 
+fn reasons(data: &JobData) -> Vec<Vec<prose::Part>> {
+    data.reasons.iter().map(|reason| prose::parts(reason)).collect()
+}
+
 /// The items that failed first, then those that run.
-fn items(data: &JobData, run: &RunData, reader: &Reader, href: impl Fn(&RunQuery) -> String) -> ItemsWindow {
+fn items(
+    data: &JobData,
+    page: &CardPage<'_>,
+    reader: &Reader,
+    href: impl Fn(&RunQuery) -> String,
+) -> ItemsWindow {
     let Some(found) = &data.items else {
         return ItemsWindow { rows: vec![], text: "It has no items.".to_owned(), previous: None, next: None };
     };
-    let from = run.query.items;
+    let from = page.query.items;
     let shown = found.rows.len() as i64;
-    let at = |items: i64| href(&RunQuery { panel: Panel::Items, items, ..run.query.of_job(data.job.id) });
+    let at = |items: i64| href(&RunQuery { panel: Panel::Items, items, ..page.query.of_job(data.job.id) });
     ItemsWindow {
         rows: found.rows.iter().map(|job| table_row(job, None, &reader.times)).collect(),
         text: match shown {
@@ -154,7 +177,7 @@ fn items(data: &JobData, run: &RunData, reader: &Reader, href: impl Fn(&RunQuery
 fn panels(
     data: &JobData,
     query: &RunQuery,
-    current: Panel,
+    page: &CardPage<'_>,
     href: impl Fn(&RunQuery) -> String,
 ) -> Vec<PanelLink> {
     let job = &data.job;
@@ -166,18 +189,20 @@ fn panels(
         true => (Panel::Items, "Items".to_owned()),
         false => (Panel::Log, "Log".to_owned()),
     };
+    // A job without a run is not in a definition.
+    let definition = page.params.map(|_params| (Panel::Definition, "Definition".to_owned()));
     [
         first,
         (Panel::Attempts, attempts),
         (Panel::Data, "In and out".to_owned()),
         (Panel::Why, "Why".to_owned()),
-        (Panel::Definition, "Definition".to_owned()),
     ]
     .into_iter()
+    .chain(definition)
     .map(|(panel, label)| PanelLink {
         label,
         href: href(&RunQuery { panel, ..query.clone() }),
-        is_current: panel == current,
+        is_current: panel == page.query.panel,
     })
     .collect()
 }
@@ -242,8 +267,9 @@ fn attempts(
 }
 
 /// What the job got and gave, each as JSON.
-fn values(data: &JobData, run: &RunData) -> Vec<(&'static str, String)> {
-    let mut values = vec![("Params of the run", pretty(&run.run.params))];
+fn values(data: &JobData, page: &CardPage<'_>) -> Vec<(&'static str, String)> {
+    let mut values = Vec::new();
+    values.extend(page.params.map(|params| ("Params of the run", pretty(params))));
     values.extend(data.job.item.as_deref().map(|item| ("Item", pretty(item))));
     values.push(("Payload", pretty(&data.job.payload)));
     values.extend(data.job.output.as_deref().map(|output| ("Output", pretty(output))));

@@ -7,6 +7,7 @@ mod job;
 mod log;
 mod query;
 pub mod read;
+pub mod single;
 mod timeline;
 mod tree;
 
@@ -29,7 +30,7 @@ use super::look::Look;
 use super::runs::{look_of, params_in_a_line, slot_in_words, took_ms};
 use super::times::{Stamp, Times, duration, grouped};
 use graph::Graph;
-use job::{JobCard, Shown};
+use job::{CardPage, JobCard, Shown};
 use timeline::Timeline;
 use tree::Tree;
 pub use tree::{TREE_RUNS_MAX, TreeRun};
@@ -242,8 +243,10 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
     let is_over = run.status.is_terminal();
     // The engine retries a run that a job has started only with the run at the top.
     let retried = run.root_run_id;
+    let path = format!("/runs/{}", run.id);
+    let card_page = CardPage { path, query: &data.query, params: Some(&run.params) };
     RunPage {
-        look: look_of(run, data.focused.as_ref()),
+        look: look_of(run.status, data.focused.as_ref()),
         created_day: times.day(run.created_at),
         created_second: times.second(run.created_at),
         created: times.stamp(run.created_at),
@@ -276,7 +279,7 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
             }
         },
         windows: windows(data, reader),
-        job: data.job.as_ref().map(|job| JobCard::new(job, data, reader)),
+        job: data.job.as_ref().map(|job| JobCard::new(job, &card_page, reader)),
         current,
         can_cancel: !is_over && frame.may_run(),
         can_retry: is_over && run.status != RunStatus::Successful && retried.is_none() && frame.may_run(),
@@ -336,21 +339,9 @@ fn failure_box(failure: &FailureData, data: &RunData, reader: &Reader) -> Failur
         super::escape::without_terminal_sequences(text).trim().to_owned()
     });
     let error = failure.job.error.as_deref().map_or("", first_line);
-    // The error of a job may end with a line of its output, which stands below.
-    let error = match text.is_empty() {
-        true => error,
-        false => error.find(&text).map_or(error, |at| error[..at].trim_end().trim_end_matches(':')),
-    };
-    let tries = match failure.job.failures {
-        0 | 1 => String::new(),
-        count => format!(" after {count} attempts"),
-    };
     let query = RunQuery { attempt: Some(failure.job.attempt), ..data.query.of_job(failure.job.id) };
     FailureBox {
-        title: match error.is_empty() {
-            true => format!("{} failed{tries}", failure.job.name),
-            false => format!("{} failed{tries}: {error}", failure.job.name),
-        },
+        title: failure_title(&failure.job.name, failure.job.failures, error, &text),
         text,
         others: others(&failure.others, data.run.id, &reader.times),
         last_successful: failure.last_successful.map(|(id, at)| (id, reader.times.minute(at))),
@@ -358,6 +349,22 @@ fn failure_box(failure: &FailureData, data: &RunData, reader: &Reader) -> Failur
             let query = RunQuery { line: Some(*line), ..query.clone() }.to_query();
             (*line, format!("{}/runs/{}{query}#L{line}", reader.base, data.run.id))
         }),
+    }
+}
+
+/// `load failed after 3 attempts: exit code 1`. The error of a job may end with a line of its output, which stands below.
+fn failure_title(name: &str, failures: i64, error: &str, below: &str) -> String {
+    let error = match below.is_empty() {
+        true => error,
+        false => error.find(below).map_or(error, |at| error[..at].trim_end().trim_end_matches(':')),
+    };
+    let tries = match failures {
+        0 | 1 => String::new(),
+        count => format!(" after {count} attempts"),
+    };
+    match error.is_empty() {
+        true => format!("{name} failed{tries}"),
+        false => format!("{name} failed{tries}: {error}"),
     }
 }
 

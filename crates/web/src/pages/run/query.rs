@@ -130,6 +130,23 @@ impl RunQuery {
         Ok(parsed)
     }
 
+    /// Reads the query of the address of a job by itself. It may name the job, as the addresses of lines do.
+    ///
+    /// # Errors
+    /// A sentence about the first part that is unknown or out of bounds, or about another job.
+    pub fn parse_of_job(query: &str, job_id: i64) -> Result<RunQuery, String> {
+        let parsed = RunQuery::parse(query)?;
+        if parsed.job.is_some_and(|other| other != job_id) {
+            return Err(format!("This is the address of job {job_id}, and `job` names another one."));
+        }
+        let RunQuery { panel, attempt, line, from, find, .. } = parsed.clone();
+        let of_job = RunQuery { job: parsed.job, panel, attempt, line, from, find, ..RunQuery::default() };
+        match parsed == of_job {
+            true => Ok(RunQuery { job: Some(job_id), ..of_job }),
+            false => Err("A job takes panel, attempt, line, from and find.".to_owned()),
+        }
+    }
+
     fn set(&mut self, name: &str, value: String) -> Result<(), String> {
         let number = || match value.parse::<i64>() {
             Ok(number) if number >= 0 => Ok(number),
@@ -198,6 +215,16 @@ fn named<T: Copy>(known: &[(T, &'static str)], name: &str, value: &str) -> Resul
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_job_takes_what_is_shown_of_it_and_no_other_job() {
+        let of = |query| RunQuery::parse_of_job(query, 7).map(|query| query.to_query());
+        assert_eq!(of("attempt=2&line=9"), Ok("?job=7&attempt=2&line=9".to_owned()));
+        assert_eq!(of("job=7&panel=why"), Ok("?job=7&panel=why".to_owned()));
+        for query in ["job=8", "view=graph", "name=a", "items=100", "other=1"] {
+            assert!(of(query).is_err(), "{query}");
+        }
+    }
 
     #[test]
     fn what_is_shown_comes_back_from_the_address() {

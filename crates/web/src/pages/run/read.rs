@@ -8,6 +8,7 @@ use windlass_engine::store::{
 use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store, WaitsFor};
 
 use super::graph::{AROUND_MAX, WHOLE_MAX};
+use super::single::SingleData;
 use super::{
     FailureData, ITEMS_OF_WINDOW, JOBS_OF_WINDOW, JobData, JobState, LINES_BEFORE_ERROR, LINES_OF_WINDOW,
     LINES_READ_MAX, LogData, OtherRuns, Panel, Parent, RunData, RunQuery, TREE_RUNS_MAX, TreeRun, View,
@@ -58,7 +59,7 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
     let job_id = query.job.or(focused.as_ref().map(|job| job.id)).or(ids.first().copied());
     let definitions = store.runs().definitions(run_id)?;
     let shown = match job_id {
-        Some(id) => job(store, &run, id, &mut query, sentence)?,
+        Some(id) => job(store, Some(&run), id, &mut query, sentence)?,
         None => None,
     };
     let mut edges = Vec::new();
@@ -94,7 +95,10 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
             Some(StopReason::TimedOut | StopReason::Skipped) | None => None,
         },
         failure: match &focused {
-            Some(job) if job.status == JobStatus::Failed => Some(failure(store, &run, job)?),
+            // An allowed failure is no error of a run that succeeded.
+            Some(job) if job.status == JobStatus::Failed && run.status != RunStatus::Successful => {
+                Some(failure(store, &run, job)?)
+            }
             Some(_) | None => None,
         },
         job: shown,
@@ -105,6 +109,33 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
         counts,
         focused,
     })
+}
+
+/// Reads what the page of a job without a run shows; `None` if it has a run.
+///
+/// # Errors
+/// [`windlass_engine::Error::NotFound`] and the database's.
+pub fn single(
+    store: &Store,
+    job_id: i64,
+    mut query: RunQuery,
+    sentence: Sentence<'_>,
+) -> Result<Option<SingleData>> {
+    // One that does not exist is an error here.
+    store.jobs().get(job_id)?;
+    let Some(job) = job(store, None, job_id, &mut query, sentence)? else { return Ok(None) };
+    let first_error = match job.job.status {
+        JobStatus::Failed => first_error_of(store, job_id, job.job.attempt)?,
+        JobStatus::Blocked
+        | JobStatus::Scheduled
+        | JobStatus::Pending
+        | JobStatus::Running
+        | JobStatus::Waiting
+        | JobStatus::Successful
+        | JobStatus::Skipped
+        | JobStatus::Cancelled => None,
+    };
+    Ok(Some(SingleData { query, job, first_error }))
 }
 
 /// The job that started a run.
@@ -206,14 +237,14 @@ fn all_lines(store: &Store, job_id: i64, attempt: i64) -> Result<Vec<LogLine>> {
 
 fn job(
     store: &Store,
-    run: &Run,
+    run: Option<&Run>,
     job_id: i64,
     query: &mut RunQuery,
     sentence: Sentence<'_>,
 ) -> Result<Option<JobData>> {
     let is_group = |job: &Job| job.kind == GROUP_KIND;
     let job = match store.jobs().get(job_id) {
-        Ok(job) if job.run_id == Some(run.id) => job,
+        Ok(job) if job.run_id == run.map(|run| run.id) => job,
         // An old address of a job that is gone, or of another run.
         Ok(_) | Err(windlass_engine::Error::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(error),
@@ -229,21 +260,26 @@ fn job(
             let why = store.jobs().why(job_id)?;
             reasons = why.reasons.iter().map(|reason| sentence(reason, &why.job)).collect();
         }
-        Panel::Definition => definition = definition_of(store, run, &job)?,
+        Panel::Definition => {
+            definition = run.map(|run| definition_of(store, run, &job)).transpose()?.flatten();
+        }
         Panel::Data => {
-            artifacts = store
-                .runs()
-                .artifacts(run.id, job.name.as_deref())?
-                .into_iter()
-                .map(|kept| kept.artifact)
-                .collect();
+            if let Some(run) = run {
+                let kept = store.runs().artifacts(run.id, job.name.as_deref())?;
+                artifacts = kept.into_iter().map(|kept| kept.artifact).collect();
+            }
             needs = store.jobs().parents(job_id)?.into_iter().filter_map(|parent| parent.name).collect();
+        }
+        // What has not started has no output yet, so its place says why.
+        Panel::Log if job.attempt == 0 => {
+            let why = store.jobs().why(job_id)?;
+            reasons = why.reasons.iter().map(|reason| sentence(reason, &why.job)).collect();
         }
         Panel::Log | Panel::Attempts | Panel::Items => {}
     }
-    let items = match (query.panel, is_group(&job)) {
-        (Panel::Items, true) => Some(items(store, run.id, job_id, query.items)?),
-        (Panel::Items, false)
+    let items = match (query.panel, run) {
+        (Panel::Items, Some(run)) if is_group(&job) => Some(items(store, run.id, job_id, query.items)?),
+        (Panel::Items, Some(_) | None)
         | (Panel::Log | Panel::Attempts | Panel::Data | Panel::Why | Panel::Definition, _) => None,
     };
     Ok(Some(JobData {
@@ -289,7 +325,7 @@ fn items(store: &Store, run_id: i64, group_id: i64, offset: i64) -> Result<JobsO
     store.jobs().window(run_id, &window)
 }
 
-fn log(store: &Store, run: &Run, job: &Job, query: &RunQuery) -> Result<LogData> {
+fn log(store: &Store, run: Option<&Run>, job: &Job, query: &RunQuery) -> Result<LogData> {
     let attempt = query.attempt.unwrap_or(job.attempt).clamp(0, job.attempt.max(0));
     if attempt == 0 {
         return Ok(LogData::default());
@@ -313,6 +349,7 @@ fn log(store: &Store, run: &Run, job: &Job, query: &RunQuery) -> Result<LogData>
             hits = lines.iter().filter(has_hit).map(|line| line.line).take(HITS_MAX).collect();
         }
     }
+    let has_failed = run.map_or(job.status == JobStatus::Failed, |run| run.status == RunStatus::Failed);
     // The next hit; behind the last one it is the first one.
     let hit = hits.iter().copied().find(|hit| query.line.is_some_and(|line| *hit >= line));
     let asked_line = hit.or(hits.first().copied()).or(query.line);
@@ -324,7 +361,7 @@ fn log(store: &Store, run: &Run, job: &Job, query: &RunQuery) -> Result<LogData>
         (None, None, Some(error), _) => error - LINES_BEFORE_ERROR,
         // What runs is read at its end.
         (None, None, None, true) => of_end,
-        (None, None, None, false) if run.status == RunStatus::Failed => of_end,
+        (None, None, None, false) if has_failed => of_end,
         (None, None, None, false) => 1,
     };
     let position = LogPosition { job_id: job.id, attempt, line: from.max(1) - 1 };

@@ -32,7 +32,9 @@ pub(super) struct Cause {
     pub(super) job: String,
     pub(super) error: String,
     pub(super) when: String,
-    /// The run that failed last; none for jobs without a run, which have no page.
+    /// Whether these are runs, and not jobs without one.
+    pub(super) is_of_runs: bool,
+    /// The run that failed last, or the job without a run.
     pub(super) href: Option<String>,
     pub(super) retry: Retry,
 }
@@ -119,7 +121,12 @@ fn cause(group: &FailureGroup, since_ms: i64, reader: &Reader) -> Cause {
             false => group.error.clone(),
         },
         when: if count == 1 { format!("at {last}") } else { format!("last {last}") },
-        href: group.run_ids.first().map(|id| format!("{}/runs/{id}", reader.base)),
+        href: match (group.run_ids.first(), group.job_ids.first()) {
+            (Some(id), _) => Some(format!("{}/runs/{id}", reader.base)),
+            (None, Some(id)) => Some(format!("{}/jobs/{id}", reader.base)),
+            (None, None) => None,
+        },
+        is_of_runs,
         retry: match is_of_runs {
             true if count <= RETRIED_AT_ONCE => Retry::AtOnce(batch.to_vec()),
             true => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::store::{Count, Cursor, Page, Run, RunFilter, Schedule};
+use windlass_engine::store::{Count, Cursor, Page, Run, RunFilter, Schedule, SearchBound};
 use windlass_engine::{Error, Result, RunSource, RunStatus, Store};
 use windlass_views::FindingView;
 
@@ -40,7 +40,8 @@ pub fn read(
     times: &Times,
 ) -> Result<RunsData> {
     let now_ms = times.now_ms;
-    let runs = store.runs().list_full(&of_store(store, &filter, now_ms)?)?;
+    let search = if filter.compares_rows() { SearchBound::one_of(2) } else { SearchBound::default() };
+    let runs = store.runs().list_full(&RunFilter { search, ..of_store(store, &filter, now_ms)? })?;
     let ids = |wanted: fn(&Run) -> bool| -> Vec<i64> {
         runs.rows.iter().filter(|run| wanted(run)).map(|run| run.id).collect()
     };
@@ -149,7 +150,8 @@ fn counts(store: &Store, filter: &Filter, now_ms: i64) -> Result<Vec<(RunStatus,
     Ok(counts)
 }
 
-/// The same for some states, from the newest runs that match.
+/// The same for some states, from the newest runs that match. The list of a filter that compares rows, the unfinished and the
+/// finished runs share one search: a half and two quarters of it.
 fn counts_by_rows(
     store: &Store,
     filter: &Filter,
@@ -158,7 +160,8 @@ fn counts_by_rows(
 ) -> Result<Vec<(RunStatus, Count)>> {
     let wanted = of_store(store, filter, now_ms)?;
     let cursor = Cursor::newest(COUNTED_MAX);
-    let page = store.runs().list(&RunFilter { statuses: statuses.clone(), cursor, ..wanted })?;
+    let search = SearchBound::one_of(4);
+    let page = store.runs().list(&RunFilter { statuses: statuses.clone(), cursor, search, ..wanted })?;
     let count = |status| Count {
         number: page.rows.iter().filter(|run| run.status == status).count() as i64,
         is_exact: page.next.is_none(),
@@ -189,11 +192,16 @@ fn notes(store: &Store, times: &Times, findings: Vec<FindingView>) -> Result<Vec
         let since = times.minute(queue.paused_at);
         let number =
             format!("{}{}", grouped(queue.pending.number), if queue.pending.is_exact { "" } else { "+" });
-        let wait = if number == "1" { "job waits" } else { "jobs wait" };
+        let wait = match number.as_str() {
+            // Its jobs are not ready yet.
+            "0" => String::new(),
+            "1" => ", 1 job waits".to_owned(),
+            number => format!(", {number} jobs wait"),
+        };
         notes.push(Note {
             about: "queue",
             subject: Some((queue.name, "/queues".to_owned())),
-            text: format!("has been paused since {since}, {number} {wait}"),
+            text: format!("has been paused since {since}{wait}"),
         });
     }
     Ok(notes)
@@ -213,9 +221,11 @@ pub fn find(store: &Store, text: &str) -> Result<String> {
     }
     if let Some(id) = text.strip_prefix('j').and_then(number)
         && let Ok(job) = store.jobs().get(id)
-        && let Some(run_id) = job.run_id
     {
-        return Ok(format!("/runs/{run_id}?job={id}"));
+        return Ok(match job.run_id {
+            Some(run_id) => format!("/runs/{run_id}?job={id}"),
+            None => format!("/jobs/{id}"),
+        });
     }
     if store.registrations().get(text)?.is_some() {
         return Ok(format!("/workflows/{}", crate::pages::url::encode(text)));

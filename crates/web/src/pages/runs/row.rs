@@ -55,7 +55,7 @@ impl RunRow {
         let (trigger, trigger_detail) = trigger(run, data);
         RunRow {
             id: run.id,
-            look: look_of(run, focused),
+            look: look_of(run.status, focused),
             workflow: run.workflow.clone(),
             params: params_in_a_line(&run.params),
             why: waits_for_slot(run, data).or_else(|| focused.and_then(|job| why(run, job, reader))),
@@ -81,8 +81,8 @@ pub(in crate::pages) fn took_ms(run: &Run, now_ms: i64) -> Option<i64> {
 }
 
 /// A run of which no job runs waits, even if it has begun.
-pub(in crate::pages) fn look_of(run: &Run, focused: Option<&FocusedJob>) -> Look {
-    match (run.status, focused.map(|job| job.status)) {
+pub(in crate::pages) fn look_of(status: RunStatus, focused: Option<&FocusedJob>) -> Look {
+    match (status, focused.map(|job| job.status)) {
         (
             RunStatus::Running,
             Some(JobStatus::Waiting | JobStatus::Pending | JobStatus::Scheduled | JobStatus::Blocked),

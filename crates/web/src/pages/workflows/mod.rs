@@ -3,12 +3,17 @@
 pub mod read;
 mod schedules;
 
+use std::collections::BTreeMap;
+
 use askama::Template;
-use windlass_engine::store::{JobOfRun, Occurrence, RegisteredVersion, Registration, RunSummary, Schedule};
+use windlass_engine::store::{
+    FocusedJob, JobOfRun, ListedVersion, Occurrence, Registration, RunSummary, Schedule,
+};
 use windlass_engine::{JobStatus, RunStatus};
 
 use super::frame::{Frame, Reader, Section};
 use super::look::{Failure, Look};
+use super::runs::look_of;
 use super::times::{Stamp, Times, duration};
 use super::url;
 use schedules::ScheduleRow;
@@ -38,6 +43,8 @@ pub struct WorkflowSummary {
 pub struct WorkflowList {
     /// The workflows, by name.
     pub rows: Vec<WorkflowSummary>,
+    /// The job to look at in the newest run of each, if that is unfinished.
+    pub focused: BTreeMap<i64, FocusedJob>,
     /// The name after which the next page begins.
     pub next: Option<String>,
     /// Whether it is the first page.
@@ -62,7 +69,7 @@ pub struct WorkflowData {
     /// Its schedules, with the occurrences that were skipped last.
     pub schedules: Vec<(Schedule, Vec<Occurrence>)>,
     /// Its versions, the newest first.
-    pub versions: Vec<RegisteredVersion>,
+    pub versions: Vec<ListedVersion>,
 }
 
 /// A bar of a strip: a run.
@@ -113,10 +120,10 @@ pub fn list(workflows: &WorkflowList, reader: &Reader) -> askama::Result<String>
             version: workflow.registration.version,
             is_paused: workflow.registration.paused_at.is_some(),
             strip: strip(&workflow.runs, &reader.times),
-            last: workflow
-                .runs
-                .first()
-                .map(|run| (run.id, Look::of_run(run.status), reader.times.stamp(run.created_at))),
+            last: workflow.runs.first().map(|run| {
+                let look = look_of(run.status, workflows.focused.get(&run.id));
+                (run.id, look, reader.times.stamp(run.created_at))
+            }),
             next: next_at(&workflow.schedules).map(|at| reader.times.stamp(at)),
             schedule: match workflow.schedules.as_slice() {
                 [] => "no schedule".to_owned(),

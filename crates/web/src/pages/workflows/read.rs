@@ -1,6 +1,10 @@
 //! Reads what the pages about workflows show.
 
-use windlass_engine::store::{JobOrder, JobPart, JobWindow, OccurrenceStatus, RunFilter, Schedule};
+use std::collections::BTreeMap;
+
+use windlass_engine::store::{
+    JobOrder, JobPart, JobWindow, OccurrenceStatus, Registration, RunFilter, Schedule,
+};
 use windlass_engine::{Error, Result, Store};
 
 use super::{RUNS_OF_GRID, RUNS_OF_STRIP, WorkflowData, WorkflowList, WorkflowSummary};
@@ -17,24 +21,31 @@ const SKIPPED_SHOWN: i64 = 5;
 /// # Errors
 /// Returns the database's error.
 pub fn list(store: &Store, after: Option<&str>) -> Result<WorkflowList> {
-    let schedules = store.schedules().list()?;
     let mut registrations = store.registrations().list()?;
     registrations.retain(|registration| after.is_none_or(|after| registration.name.as_str() > after));
     let has_more = registrations.len() > WORKFLOWS_OF_PAGE;
     registrations.truncate(WORKFLOWS_OF_PAGE);
     let next = registrations.last().filter(|_| has_more).map(|last| last.name.clone());
-    let rows: Result<Vec<WorkflowSummary>> = registrations
-        .into_iter()
-        .map(|registration| {
-            let own = |schedule: &&Schedule| schedule.workflow == registration.name;
-            Ok(WorkflowSummary {
-                runs: newest(store, &registration.name)?,
-                schedules: schedules.iter().filter(own).cloned().collect(),
-                registration,
-            })
-        })
-        .collect();
-    Ok(WorkflowList { rows: rows?, next, is_first: after.is_none() })
+    let names: Vec<&str> = registrations.iter().map(|registration| registration.name.as_str()).collect();
+    let mut newest = store.runs().newest_of_each(&names, RUNS_OF_STRIP)?;
+    let mut schedules: BTreeMap<String, Vec<Schedule>> = BTreeMap::new();
+    for schedule in store.schedules().list()? {
+        schedules.entry(schedule.workflow.clone()).or_default().push(schedule);
+    }
+    let row = |registration: Registration| WorkflowSummary {
+        runs: newest.remove(&registration.name).unwrap_or_default(),
+        schedules: schedules.remove(&registration.name).unwrap_or_default(),
+        registration,
+    };
+    let rows: Vec<WorkflowSummary> = registrations.into_iter().map(row).collect();
+    let newest_runs = rows.iter().filter_map(|workflow| workflow.runs.first());
+    let unfinished: Vec<i64> =
+        newest_runs.filter(|run| !run.status.is_terminal()).map(|run| run.id).collect();
+    let focused = match unfinished.is_empty() {
+        true => BTreeMap::new(),
+        false => store.runs().focused_jobs(&unfinished)?,
+    };
+    Ok(WorkflowList { rows, focused, next, is_first: after.is_none() })
 }
 
 fn newest(store: &Store, workflow: &str) -> Result<Vec<windlass_engine::store::RunSummary>> {
@@ -74,7 +85,7 @@ pub fn one(store: &Store, name: &str) -> Result<WorkflowData> {
         description: found.as_ref().and_then(|(_, workflow)| workflow.description.clone()),
         registration: found.map(|(registration, _)| registration),
         usual_ms: store.runs().usual_durations(&[name])?.remove(name),
-        versions: store.registrations().versions(name, None, VERSIONS_SHOWN)?,
+        versions: store.registrations().newest_versions(name, VERSIONS_SHOWN)?,
         jobs,
         runs,
         schedules,
