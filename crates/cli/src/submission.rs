@@ -149,7 +149,7 @@ pub(crate) fn load_with_source(path: &Path, origin: PathOrigin) -> Result<(Workf
 fn load_alone(path: &Path, origin: PathOrigin) -> Result<(Workflow, Source), LoadError> {
     let bytes = read_file::read(path, limits::FILE_BYTES, origin).map_err(LoadError::Unreadable)?;
     Source::new(path.display().to_string(), bytes)
-        .and_then(|source| source.with_included(&mut |included| read_included(path, included)))
+        .map(|source| source.with_included(&mut |included| read_included(path, included)))
         .and_then(|source| Ok((windlass_workflow::parse(&source)?, source)))
         .map_err(LoadError::Invalid)
 }

@@ -30,6 +30,8 @@ pub struct Source {
     pub format: Format,
     /// The included files, whose texts stand behind the file's own. See [`Source::with_included`].
     pub(crate) included: Vec<IncludedText>,
+    /// Why files that the file includes are not among them.
+    pub(crate) unread: Vec<Finding>,
 }
 
 /// A file that another one includes.
@@ -79,7 +81,7 @@ impl Source {
             text.drain(..'\u{feff}'.len_utf8());
         }
         let format = format.unwrap_or_else(|| format_of(&path, &text));
-        Ok(Source { path, text, format, included: Vec::new() })
+        Ok(Source { path, text, format, included: Vec::new(), unread: Vec::new() })
     }
 
     /// The text, the format and the start of an included file, or of the file itself.

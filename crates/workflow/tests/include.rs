@@ -7,7 +7,7 @@ use std::path::Path;
 use windlass_workflow::{Colour, Report, Source, Workflow, limits, parse, warnings};
 
 /// Reads `flows/top.toml` of these files, whose paths start in `flows`.
-fn source(files: &[(&str, &str)]) -> Result<Source, Report> {
+fn source(files: &[(&str, &str)]) -> Source {
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
     let source = Source::new("flows/top.toml", files["top.toml"].into()).unwrap();
     source.with_included(&mut |path: &Path| {
@@ -17,7 +17,7 @@ fn source(files: &[(&str, &str)]) -> Result<Source, Report> {
 }
 
 fn workflow(files: &[(&str, &str)]) -> Result<Workflow, Report> {
-    source(files).and_then(|source| parse(&source))
+    parse(&source(files))
 }
 
 #[track_caller]
@@ -122,6 +122,28 @@ fn wrong_paths_are_errors() {
 }
 
 #[test]
+fn a_file_that_is_missing_hides_no_other_error() {
+    let top = "include = ['gone.toml', 'broken.toml']\n[jobs.a]\nrnu = 'x'\nsecrets = ['TOKEN']
+[jobs.b]\nrun = 'x'\nneeds = ['aa']\nenv = { T = '{{ secrets.TOKEN }}' }\n";
+    let messages = |files: &[(&str, &str)]| -> Vec<(usize, String)> {
+        let report = workflow(files).unwrap_err();
+        report.diagnostics().iter().map(|error| (error.line, error.message.clone())).collect()
+    };
+    let found = messages(&[("top.toml", top), ("broken.toml", "[defaults\n")]);
+    // The missing file may declare the secret.
+    let expected = ["gone.toml can't be read", "unknown key `rnu`", "there is no job `aa`", ""];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for ((_line, message), part) in found.iter().zip(expected) {
+        assert!(message.contains(part), "{message} has no {part}");
+    }
+    let lines: Vec<usize> = found.iter().map(|(line, _message)| *line).collect();
+    assert_eq!(lines, [1, 3, 7, 1], "the last one is in the second file");
+    let found = messages(&[("top.toml", top), ("gone.toml", ""), ("broken.toml", "")]);
+    let unknown = found.iter().filter(|(_line, message)| message.contains("there is no secret `TOKEN`"));
+    assert_eq!(unknown.count(), 2, "every file was read: {found:?}");
+}
+
+#[test]
 fn there_are_limits() {
     let chain = |length: usize| {
         let name =
@@ -168,7 +190,7 @@ fn there_are_limits() {
 fn nobody_is_warned_of_what_other_files_use() {
     let top = format!("include = 'common.toml'\n[secrets]\nOWN = {{}}\n{JOB}");
     let common = "[secrets]\nTOKEN = {}\n[workflows.load.jobs.a]\nrun = 'x'\ntimeout = '2h'\n[workflows.load]\ntimeout = '1h'\n";
-    let source = source(&[("top.toml", &top), ("common.toml", common)]).unwrap();
+    let source = source(&[("top.toml", &top), ("common.toml", common)]);
     let report = warnings(&source, &parse(&source).unwrap());
     let found: Vec<(&str, &str)> = report
         .diagnostics()

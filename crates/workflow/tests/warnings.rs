@@ -238,7 +238,6 @@ fn no_example_has_a_warning() {
             let source = source.with_included(&mut |file| {
                 std::fs::read(folder.join(file)).map_err(|error| error.to_string())
             });
-            let source = source.unwrap();
             let workflow = parse(&source).unwrap();
             let report = warnings(&source, &workflow);
             assert!(report.diagnostics().is_empty(), "{report}");

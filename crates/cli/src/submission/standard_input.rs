@@ -74,7 +74,7 @@ pub(crate) fn load_standard_input(format: Option<Format>) -> Result<(Workflow, S
     let bytes = read(limits::FILE_BYTES, note).map_err(LoadError::Unreadable)?;
     let path = Path::new(STANDARD_INPUT);
     let (workflow, source) = Source::of_standard_input(bytes, format)
-        .and_then(|source| source.with_included(&mut |included| read_included(path, included)))
+        .map(|source| source.with_included(&mut |included| read_included(path, included)))
         .and_then(|source| Ok((windlass_workflow::parse(&source)?, source)))
         .map_err(LoadError::Invalid)?;
     Ok((called_files::embed(path, workflow)?, source))

@@ -14,12 +14,20 @@ pub(crate) fn read<'s>(source: &'s Source, findings: &mut Findings) -> Option<Ve
     let (text, format, _start) = source.part(None);
     let mut root = tree::read_text(text, format, findings)?;
     check_were_read(source, &root, findings);
+    for unread in &source.unread {
+        findings.push(unread.clone());
+        findings.miss_included();
+    }
     for index in 0..source.included.len() {
         let (text, format, start) = source.part(Some(index));
         let mut own = Findings::default();
         let entries = tree::read_text(text, format, &mut own);
         findings.take_all(own, start);
-        for mut entry in entries? {
+        let Some(entries) = entries else {
+            findings.miss_included();
+            continue;
+        };
+        for mut entry in entries {
             shift(&mut entry, start);
             merge(entry, &mut root, findings);
         }
@@ -30,14 +38,20 @@ pub(crate) fn read<'s>(source: &'s Source, findings: &mut Findings) -> Option<Ve
 /// Whether a file has no jobs and nothing else that can't be included, so that it is there to be included.
 pub(crate) fn can_be_included(source: &Source) -> bool {
     let entries = tree::read(source, &mut Findings::default()).unwrap_or_default();
-    let is_included = |entry: &Entry<'_>| TABLES.contains(&entry.key.as_ref()) || entry.key == INCLUDE.name();
-    !entries.is_empty() && entries.iter().all(is_included)
+    let known = keys_of_included_files();
+    !entries.is_empty() && entries.iter().all(|entry| known.contains(&entry.key.as_ref()))
+}
+
+/// The keys of a file that others include.
+pub(crate) fn keys_of_included_files() -> Vec<&'static str> {
+    [INCLUDE.name()].into_iter().chain(TABLES).collect()
 }
 
 /// Reports files that the caller did not read.
 fn check_were_read(source: &Source, root: &[Entry<'_>], findings: &mut Findings) {
     let include = root.iter().find(|entry| entry.key == INCLUDE.name());
-    let Some(include) = include.filter(|_| source.included.is_empty()) else { return };
+    let nothing_was_read = source.included.is_empty() && source.unread.is_empty();
+    let Some(include) = include.filter(|_| nothing_was_read) else { return };
     if let Some(first) = super::items(include).iter().find(|node| super::text_of(node).is_some()) {
         findings.push(
             Finding::new(first.span.clone(), "no file can be included here")

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) use merge::{can_be_included, read};
 
 use crate::keys::INCLUDE;
-use crate::report::{Finding, Findings, Report, Severity, Span};
+use crate::report::{Diagnostic, Finding, Findings, Span};
 use crate::source::{IncludedText, Source};
 use crate::tree::{self, Entry, Node, Value};
 use crate::{expect, limits};
@@ -29,19 +29,22 @@ impl Source {
     /// Reads the files that the file includes, and those that they include. `read` gets the path of a file from the folder of
     /// this one, and gives its bytes, or says why they can't be read.
     ///
-    /// # Errors
-    /// A path is not allowed, a file can't be read, or there are too many.
-    pub fn with_included(
-        mut self,
-        read: &mut dyn FnMut(&Path) -> Result<Vec<u8>, String>,
-    ) -> Result<Source, Report> {
+    /// A path that is not allowed, a file that can't be read and too many files are errors of the file, which
+    /// [`parse`](crate::parse) reports together with the others.
+    #[must_use]
+    pub fn with_included(mut self, read: &mut dyn FnMut(&Path) -> Result<Vec<u8>, String>) -> Source {
         // Most files include nothing, and need not be parsed twice.
-        if !self.text.contains(INCLUDE.name()) {
-            return Ok(self);
+        if self.text.contains(INCLUDE.name()) {
+            self.unread = self.read_included(read);
         }
+        self
+    }
+
+    /// Adds the texts of the included files. Returns the errors.
+    fn read_included(&mut self, read: &mut dyn FnMut(&Path) -> Result<Vec<u8>, String>) -> Vec<Finding> {
         let name = Path::new(&self.path).file_name().map(PathBuf::from).unwrap_or_default();
         let mut pending = vec![Includer { path: name.clone(), chain: vec![name], part: None }];
-        let mut findings = Findings::default();
+        let mut findings = Vec::new();
         while let Some(includer) = pending.pop() {
             for (written, span) in self.written_includes(includer.part) {
                 let path = match checked_path(&includer, &written, &span) {
@@ -58,12 +61,20 @@ impl Source {
                 if self.included.len() == limits::INCLUDED_FILES {
                     let message = format!("a file includes at most {} others", limits::INCLUDED_FILES);
                     findings.push(Finding::new(span, message).help("put the tables together in fewer files"));
-                    return Err(self.report(findings));
+                    return findings;
                 }
                 match read(&path) {
                     Ok(bytes) if bytes.len() > limits::INCLUDED_BYTES => findings.push(too_large(span)),
                     Ok(bytes) => {
-                        self.append(Source::new(shown, bytes)?);
+                        match Source::new(shown.as_str(), bytes) {
+                            Ok(included) => self.append(included),
+                            Err(report) => {
+                                findings.extend(
+                                    report.diagnostics().first().map(|first| unusable(&shown, span, first)),
+                                );
+                                continue;
+                            }
+                        }
                         let chain = [includer.chain.as_slice(), std::slice::from_ref(&path)].concat();
                         pending.push(Includer { path, chain, part: Some(self.included.len() - 1) });
                     }
@@ -75,15 +86,11 @@ impl Source {
                 }
             }
         }
-        if findings.is_empty() { Ok(self) } else { Err(self.report(findings)) }
+        findings
     }
 
     fn folder(&self) -> &Path {
         Path::new(&self.path).parent().unwrap_or(Path::new(""))
-    }
-
-    fn report(&self, findings: Findings) -> Report {
-        Report::of_source(self, Severity::Error, findings)
     }
 
     fn append(&mut self, included: Source) {
@@ -192,6 +199,16 @@ fn checked_path(includer: &Includer, written: &str, span: &Span) -> Result<PathB
             .help("include the file in the first one"));
     }
     Ok(path)
+}
+
+/// A file whose bytes are no text.
+fn unusable(shown: &str, span: Span, why: &Diagnostic) -> Finding {
+    let finding = Finding::new(span, format!("the file {shown} can't be read"))
+        .label(format!("{}, at line {}, column {}", why.message, why.line, why.column));
+    match &why.help {
+        Some(help) => finding.help(help),
+        None => finding,
+    }
 }
 
 fn too_large(span: Span) -> Finding {

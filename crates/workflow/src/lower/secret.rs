@@ -81,6 +81,9 @@ pub(super) fn resolve(
             }
             continue;
         }
+        if findings.may_be_unread() {
+            continue;
+        }
         let finding =
             Finding::new(node.span.clone(), format!("there is no secret `{}`", name.escape_debug()));
         let nearest = findings.nearest(name, declared.iter().copied());

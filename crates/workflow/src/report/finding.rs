@@ -7,7 +7,7 @@ use crate::{limits, suggest};
 pub(crate) type Span = std::ops::Range<usize>;
 
 /// One error. Its positions are bytes of the text.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) message: String,
     pub(crate) span: Option<Span>,
@@ -48,6 +48,13 @@ impl Finding {
     }
 }
 
+/// Whether everything that a file includes was read, so that all names are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Includes {
+    Read,
+    SomeUnread,
+}
+
 /// The errors of a file that were found so far.
 #[derive(Debug)]
 pub(crate) struct Findings {
@@ -55,6 +62,7 @@ pub(crate) struct Findings {
     dropped: usize,
     suggestion_budget: usize,
     accepted: Accepted,
+    includes: Includes,
 }
 
 impl Default for Findings {
@@ -66,7 +74,23 @@ impl Default for Findings {
 impl Findings {
     /// No errors yet, of a file that may use this.
     pub(crate) fn of(accepted: Accepted) -> Findings {
-        Findings { kept: Vec::new(), dropped: 0, suggestion_budget: limits::SUGGESTION_COMPARISONS, accepted }
+        Findings {
+            kept: Vec::new(),
+            dropped: 0,
+            suggestion_budget: limits::SUGGESTION_COMPARISONS,
+            accepted,
+            includes: Includes::Read,
+        }
+    }
+
+    /// Says that an included file was not read. Its names are not known.
+    pub(crate) fn miss_included(&mut self) {
+        self.includes = Includes::SomeUnread;
+    }
+
+    /// Whether a name that is not known may be in an included file that was not read.
+    pub(crate) fn may_be_unread(&self) -> bool {
+        self.includes == Includes::SomeUnread
     }
 
     /// Whether the file may use something with this support.
