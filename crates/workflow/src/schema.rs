@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::include;
 use crate::key::{Key, Table, TextKind, ValueType};
 use crate::keys;
 use crate::kinds;
@@ -51,7 +52,8 @@ fn table(known: Table) -> Json {
 /// What the types of a table's keys do not say: which of them must be there, and which exclude each other.
 fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
     match known {
-        Table::Workflow | Table::LocalWorkflow => Some(json!({ "required": ["jobs"] })),
+        Table::Workflow => Some(has_jobs_or_is_included()),
+        Table::LocalWorkflow => Some(json!({ "required": ["jobs"] })),
         Table::Job => Some(one_of(&kinds::action_key_names())),
         Table::Schedule => Some(one_of(&["cron", "every", "at"])),
         Table::Trigger => Some(one_of(&["event", "after"])),
@@ -75,6 +77,13 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
         | Table::RunConcurrency
         | Table::Sleep => None,
     }
+}
+
+/// A file without jobs is there for others to include, and has only what can be included.
+fn has_jobs_or_is_included() -> Json {
+    let is_included =
+        json!({ "minProperties": 1, "propertyNames": { "enum": include::keys_of_included_files() } });
+    json!({ "anyOf": [{ "required": ["jobs"] }, is_included] })
 }
 
 fn one_of(keys: &[&str]) -> Json {

@@ -57,6 +57,26 @@ fn every_example_and_every_workflow_of_the_guide_is_accepted() {
     assert!(count > 20, "{count}");
 }
 
+/// An editor checks files that are only included with the same schema.
+#[test]
+fn a_file_that_is_only_included_is_accepted() {
+    let schema = schema();
+    for (file, is_accepted) in [
+        (r#"{"secrets": {"TOKEN": {}}, "env": {"A": "x"}}"#, true),
+        (r#"{"include": ["more.toml"], "defaults": {"timeout": "5m"}}"#, true),
+        (r#"{"workflows": {"load": {"jobs": {"a": {"run": "x"}}}}}"#, true),
+        (r#"{"workflows": {"load": {"env": {"A": "x"}}}}"#, false),
+        (r#"{"name": "x", "env": {"A": "x"}}"#, false),
+        (r#"{"env": {"A": "x"}, "params": {}}"#, false),
+    ] {
+        let source = Source::new("a.json", file.into()).unwrap();
+        let is_right = accepts(&schema, &values("a.json", file)) == is_accepted;
+        assert!(is_right, "{file}");
+        let is_read = source.can_be_included() && !file.contains(r#""load": {"env""#);
+        assert_eq!(is_read, is_accepted, "the program differs: {file}");
+    }
+}
+
 #[test]
 fn misuses_are_refused_as_the_parser_does() {
     let schema = schema();

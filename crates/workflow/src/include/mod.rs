@@ -7,7 +7,7 @@ mod merge;
 
 use std::path::{Component, Path, PathBuf};
 
-pub(crate) use merge::{can_be_included, read};
+pub(crate) use merge::{can_be_included, keys_of_included_files, read};
 
 use crate::keys::INCLUDE;
 use crate::report::{Diagnostic, Finding, Findings, Span};

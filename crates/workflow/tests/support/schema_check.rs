@@ -31,6 +31,12 @@ fn holds(keyword: &str, rule: &Json, schema: &Json, root: &Json, value: &Json) -
         "oneOf" => count() == 1,
         "not" => !is_valid(rule, root, value),
         "required" => all().all(|key| value.get(key.as_str().expect("a key")).is_some()),
+        "minProperties" => {
+            value.as_object().is_none_or(|table| table.len() as u64 >= rule.as_u64().expect("a number"))
+        }
+        "propertyNames" => value
+            .as_object()
+            .is_none_or(|table| table.keys().all(|key| is_valid(rule, root, &Json::from(key.as_str())))),
         "items" => value.as_array().is_none_or(|items| items.iter().all(|item| is_valid(rule, root, item))),
         "properties" => {
             let known = rule.as_object().expect("a table");
