@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::kinds::Action;
 use crate::kinds::call::Call;
+use crate::kinds::map_texts;
 use crate::limits;
 use crate::model::{Job, Workflow};
 use crate::params::{self, Param, ParamError, ParamKind, Supplied};
@@ -121,10 +122,10 @@ impl Workflow {
             let Some(index) = call.called else { continue };
             let called = self.workflows.get(index);
             let called = called.ok_or_else(|| unknown(job, call, "which the definition does not have"))?;
-            check_given(&called.params, &call.params).map_err(|error| {
+            if let Some(error) = wrong_params(&called.params, &call.params).into_iter().next() {
                 let (job, workflow) = (job.name.clone(), call.workflow.clone());
-                CallError::Params { job, workflow, error }
-            })?;
+                return Err(CallError::Params { job, workflow, error });
+            }
         }
         check_depth(self)
     }
@@ -158,8 +159,9 @@ fn call_of(job: &mut Job) -> Option<&mut Call> {
     }
 }
 
-/// Checks the values of a call as far as they are known before the run: a template may give any value.
-pub(crate) fn check_given(declared: &[Param], given: &Map<String, Json>) -> Result<(), ParamError> {
+/// What is wrong with the values of a call, as far as they are known before the run: a text that is a template may give any
+/// value.
+pub(crate) fn wrong_params(declared: &[Param], given: &Map<String, Json>) -> Vec<ParamError> {
     let is_known = |value: &Json| !matches!(value, Json::String(text) if template::is_template(text));
     let (known, templates): (Vec<_>, Vec<_>) = given.iter().partition(|(_name, value)| is_known(value));
     let supplied =
@@ -169,9 +171,9 @@ pub(crate) fn check_given(declared: &[Param], given: &Map<String, Json>) -> Resu
         ParamError::Missing { name, .. } => templates.iter().all(|(given, _value)| *given != name),
         ParamError::Unknown { .. } | ParamError::Invalid { .. } | ParamError::Repeated { .. } => true,
     });
-    let unknown = templates.iter().find(|(name, _value)| declared.iter().all(|param| param.name != **name));
+    let unknown = templates.iter().filter(|(name, _value)| declared.iter().all(|param| param.name != **name));
     errors.extend(unknown.map(|(name, _value)| params::unknown((*name).clone(), declared)));
-    errors.into_iter().next().map_or(Ok(()), Err)
+    errors
 }
 
 /// Why the params of a call have no values.
@@ -190,7 +192,8 @@ pub enum CallParamsError {
     Params(Vec<ParamError>),
 }
 
-/// The values of the called workflow's parameters. Templates read `values`.
+/// The values of the called workflow's parameters. Templates read `values`, also those in lists and tables. A list or an object
+/// becomes JSON for a parameter that is a text, as it does within a text.
 ///
 /// # Errors
 /// A template has no value, or the values do not fit the parameters.
@@ -199,23 +202,29 @@ pub fn bind(
     given: &Map<String, Json>,
     values: &Json,
 ) -> Result<Map<String, Json>, CallParamsError> {
+    let mut left = limits::TEMPLATE_OUTPUT_BYTES;
     let mut supplied = Vec::with_capacity(given.len());
     for (name, value) in given {
-        let value = match value {
-            Json::String(text) => rendered(declared, name, text, values)?,
-            Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => value.clone(),
-        };
+        let value = map_texts(value, &mut |text| rendered(text, values, &mut left))
+            .map_err(|error| CallParamsError::Template { name: name.clone(), error })?;
+        let becomes_text = matches!(value, Json::Array(_) | Json::Object(_)) && is_text(declared, name);
+        let value = if becomes_text { Json::String(value.to_string()) } else { value };
         supplied.push((name.clone(), supply(declared, name, value)));
     }
     params::bind(declared, supplied).map_err(CallParamsError::Params)
 }
 
-/// The value of a template. A list or an object becomes JSON for a parameter that is a text, as it does within a text.
-fn rendered(declared: &[Param], name: &str, text: &str, values: &Json) -> Result<Json, CallParamsError> {
-    let value = template::render_json(text, values)
-        .map_err(|error| CallParamsError::Template { name: name.to_owned(), error })?;
-    let becomes_text = matches!(value, Json::Array(_) | Json::Object(_)) && is_text(declared, name);
-    Ok(if becomes_text { Json::String(value.to_string()) } else { value })
+/// The value of a text. `left` is how many bytes the values of all texts may still have.
+fn rendered(text: &str, values: &Json, left: &mut usize) -> Result<Json, TemplateError> {
+    let value = template::render_json(text, values)?;
+    if template::is_template(text) {
+        let bytes = value.as_str().map_or_else(|| value.to_string().len(), str::len);
+        *left = left.checked_sub(bytes).ok_or_else(|| TemplateError {
+            expression: None,
+            message: format!("the values grow beyond {} KiB", limits::TEMPLATE_OUTPUT_BYTES / 1024),
+        })?;
+    }
+    Ok(value)
 }
 
 /// Whether the values of a parameter are texts.

@@ -131,6 +131,7 @@ fn value(value_type: ValueType, key: &Key) -> Json {
         }
         ValueType::Items => json!({ "type": "array" }),
         ValueType::Lists => json!({ "type": "object", "additionalProperties": { "type": "array" } }),
+        ValueType::AnyValues => json!({ "type": "object" }),
         ValueType::Values => json!({ "type": "object", "additionalProperties": simple }),
         ValueType::Json => json!(true),
         ValueType::Table(table) => reference(table),

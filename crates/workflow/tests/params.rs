@@ -177,3 +177,22 @@ fn a_call_gives_a_text_what_a_template_gives() {
     assert!(given("l", "{{ params.object }}").is_err());
     assert!(given("i", "{{ params.list }}").is_err());
 }
+
+#[test]
+fn templates_in_lists_and_tables_of_a_call_are_rendered() {
+    let values = json!({ "params": { "list": ["a", 1], "text": "x" } });
+    let given = |name: &str, value: serde_json::Value| {
+        let given = json!({ name: value }).as_object().unwrap().clone();
+        calls::bind(&all_kinds(), &given, &values).map(|values| values[name].clone())
+    };
+    assert_eq!(
+        given("l", json!(["{{ params.text }}!", { "k": "{{ params.list }}" }, 2])).unwrap(),
+        json!(["x!", { "k": ["a", 1] }, 2])
+    );
+    let error = given("l", json!(["{{ params.gone }}"])).unwrap_err().to_string();
+    assert!(error.contains("`params.l`: {{ params.gone }}"), "{error}");
+    let long = json!({ "params": { "text": "x".repeat(1024) } });
+    let many = json!({ "l": vec!["{{ params.text }}"; 1025] }).as_object().unwrap().clone();
+    let error = calls::bind(&all_kinds(), &many, &long).unwrap_err().to_string();
+    assert!(error.contains("the values grow beyond 1024 KiB"), "{error}");
+}

@@ -57,6 +57,15 @@ fn every_example_and_every_workflow_of_the_guide_is_accepted() {
     assert!(count > 20, "{count}");
 }
 
+#[test]
+fn lists_for_parameters_are_accepted_as_the_parser_does() {
+    let file = r#"{"params": {"l": {"type": "list"}}, "jobs": {"a": {"workflow": "inner", "params": {"l": ["x"]}}},
+        "workflows": {"inner": {"params": {"l": {"type": "list"}}, "jobs": {"b": {"run": "x"}}}},
+        "schedules": [{"cron": "@daily", "params": {"l": ["x"]}}], "triggers": [{"event": "e", "params": {"l": [1]}}]}"#;
+    parse(&Source::new("a.json", file.into()).unwrap()).unwrap();
+    assert!(accepts(&schema(), &values("a.json", file)));
+}
+
 /// An editor checks files that are only included with the same schema.
 #[test]
 fn a_file_that_is_only_included_is_accepted() {

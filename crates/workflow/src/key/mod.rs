@@ -102,6 +102,8 @@ pub enum ValueType {
     Words,
     /// A table of names and strings, numbers, booleans or dates.
     Values,
+    /// A table of names and any values.
+    AnyValues,
     /// A table of names and lists of any values.
     Lists,
     /// Any value that JSON has.

@@ -2,7 +2,7 @@
 
 use crate::expression::Place;
 use crate::key::ValueType::{
-    Boolean, Duration, Instant, Integer, List, Number, Tables, Text, Texts, Values, Word,
+    AnyValues, Boolean, Duration, Instant, Integer, List, Number, Tables, Text, Texts, Values, Word,
 };
 use crate::key::{Key, Table, ValueType};
 use crate::{env, kinds, support};
@@ -16,9 +16,10 @@ pub(crate) const WORKFLOW_ENV: Key = Key::new("env", &[Values], "environment of 
     .elsewhere(env::ELSEWHERE);
 
 /// `params` of a schedule.
-pub(crate) const SCHEDULE_PARAMS: Key = Key::new("params", &[Values], "values of the workflow's parameters")
-    .template(Place::Schedule)
-    .elsewhere(PARAMS_ELSEWHERE);
+pub(crate) const SCHEDULE_PARAMS: Key =
+    Key::new("params", &[AnyValues], "values of the workflow's parameters")
+        .template(Place::Schedule)
+        .elsewhere(PARAMS_ELSEWHERE);
 
 /// `outputs` of the workflow.
 pub(crate) const OUTPUTS: Key =
@@ -169,9 +170,10 @@ pub(crate) const TRIGGER_IF: Key = Key::new("if", &[Text], "a condition for star
     .elsewhere(&["condition", "filter", "when"]);
 
 /// `params` of a trigger.
-pub(crate) const TRIGGER_PARAMS: Key = Key::new("params", &[Values], "values of the workflow's parameters")
-    .template(Place::Trigger)
-    .elsewhere(PARAMS_ELSEWHERE);
+pub(crate) const TRIGGER_PARAMS: Key =
+    Key::new("params", &[AnyValues], "values of the workflow's parameters")
+        .template(Place::Trigger)
+        .elsewhere(PARAMS_ELSEWHERE);
 
 pub(super) const TRIGGER: &[Key] = &[
     Key::new("name", &[Text], "the trigger's name").default("default"),

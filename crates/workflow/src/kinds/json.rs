@@ -58,3 +58,18 @@ pub(super) fn each_text(json: &Json, see: &mut dyn FnMut(&str)) {
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
 }
+
+/// The value with each text in it, without the keys of objects, replaced by what `map` gives for it.
+pub(crate) fn map_texts<E>(json: &Json, map: &mut dyn FnMut(&str) -> Result<Json, E>) -> Result<Json, E> {
+    Ok(match json {
+        Json::String(text) => map(text)?,
+        Json::Array(items) => {
+            Json::Array(items.iter().map(|item| map_texts(item, map)).collect::<Result<_, E>>()?)
+        }
+        Json::Object(fields) => {
+            let mut field = |(name, value): (&String, &Json)| Ok((name.clone(), map_texts(value, map)?));
+            Json::Object(fields.iter().map(&mut field).collect::<Result<_, E>>()?)
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => json.clone(),
+    })
+}

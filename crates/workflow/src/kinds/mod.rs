@@ -31,6 +31,7 @@ use crate::template::Templates;
 use crate::tree::Entry;
 use http::Http;
 pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
+pub(crate) use json::map_texts;
 use json::{each_text, read_json};
 pub(crate) use read::{
     action_key_names, action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read, useless_beside,

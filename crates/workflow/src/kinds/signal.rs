@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{Action, ActionKey, Defaults, Kind, Summary, SummaryText, each_text, read_json, wait_for};
+use super::{
+    Action, ActionKey, Defaults, Kind, Summary, SummaryText, each_text, map_texts, read_json, wait_for,
+};
 use crate::expression::Place;
 use crate::field::{self, KnownNames, WorkflowError};
 use crate::key::{Key, Table, ValueType};
@@ -61,8 +63,8 @@ impl Signal {
     /// # Errors
     /// A template has no value, or the payload is longer than [`limits::EVENT_PAYLOAD_BYTES`].
     pub fn rendered_payload(&self, values: &Json) -> Result<String, String> {
-        let payload =
-            rendered(&self.payload, values).map_err(|error| format!("`signal.payload`: {error}"))?;
+        let payload = map_texts(&self.payload, &mut |text| template::render(text, values).map(Json::from))
+            .map_err(|error| format!("`signal.payload`: {error}"))?;
         let payload = payload.to_string();
         let (bytes, limit) = (payload.len(), limits::EVENT_PAYLOAD_BYTES);
         match bytes > limit {
@@ -96,21 +98,6 @@ impl Signal {
         read.dedup();
         Ok(read)
     }
-}
-
-/// A JSON value with the texts in it rendered.
-fn rendered(json: &Json, values: &Json) -> Result<Json, template::TemplateError> {
-    Ok(match json {
-        Json::String(text) => Json::from(template::render(text, values)?),
-        Json::Array(items) => {
-            Json::Array(items.iter().map(|item| rendered(item, values)).collect::<Result<_, _>>()?)
-        }
-        Json::Object(fields) => {
-            let field = |(name, value): (&String, &Json)| Ok((name.clone(), rendered(value, values)?));
-            Json::Object(fields.iter().map(field).collect::<Result<_, template::TemplateError>>()?)
-        }
-        Json::Null | Json::Bool(_) | Json::Number(_) => json.clone(),
-    })
 }
 
 impl From<Signal> for Action {

@@ -1,15 +1,17 @@
 //! Reads `workflows`, and finds the workflows of the file that its jobs call.
 
+use serde_json::Value as Json;
+
 use super::job::UnresolvedJob;
 use super::tables::JobEntry;
 use super::top_level::{self, TopLevel};
-use crate::calls::{check_depth, check_given};
+use crate::calls::{check_depth, wrong_params};
 use crate::keys::Table;
 use crate::kinds::Action;
 use crate::kinds::call::Call;
 use crate::model::Workflow;
 use crate::names::{self, NameKind};
-use crate::params::ParamError;
+use crate::params::{Param, ParamError};
 use crate::report::{Finding, Findings, Span};
 use crate::tree::{Entry, Value};
 use crate::{expect, limits};
@@ -49,10 +51,20 @@ pub(super) fn resolve(
         let Action::Call(call) = &mut unresolved.job.action else { continue };
         call.called = locals.iter().position(|local| local.name == call.workflow);
         let Some(local) = call.called.and_then(|index| locals.get(index)) else { continue };
-        if let Err(error) = check_given(&local.top.params, &call.params) {
-            findings.push(wrong_param(&error, call, entry));
-        }
+        check_params(call, &local.top.params, entry, findings);
     }
+}
+
+/// Reports each value of a call that does not fit the parameters of the called workflow. `job` is the job that calls it.
+pub(super) fn check_params(call: &Call, declared: &[Param], job: &Entry<'_>, findings: &mut Findings) {
+    for error in wrong_params(declared, &call.params) {
+        findings.push(wrong_param(&error, call, job));
+    }
+}
+
+/// Where a job names the workflow that it calls.
+pub(super) fn span_of_called(job: &Entry<'_>) -> Span {
+    entry_of(&job.node.value, "workflow").map_or(job.key_span.clone(), |workflow| workflow.node.span.clone())
 }
 
 /// The entry of a table with this key.
@@ -64,8 +76,8 @@ fn entry_of<'t, 's>(table: &'t Value<'s>, key: &str) -> Option<&'t Entry<'s>> {
 fn wrong_param(error: &ParamError, call: &Call, job: &Entry<'_>) -> Finding {
     let part = |name: &str| entry_of(&job.node.value, name);
     let param = |name: &str| entry_of(&part("params")?.node.value, name);
-    let of_call: Span = part("workflow").map_or(job.key_span.clone(), |workflow| workflow.node.span.clone());
-    let (job, called) = (&job.key, &call.workflow);
+    let of_call = span_of_called(job);
+    let (job, called, given) = (&job.key, &call.workflow, &call.params);
     match error {
         ParamError::Unknown { name, .. } | ParamError::Repeated { name } => {
             let span = param(name).map_or(of_call, |param| param.key_span.clone());
@@ -73,7 +85,17 @@ fn wrong_param(error: &ParamError, call: &Call, job: &Entry<'_>) -> Finding {
         }
         ParamError::Invalid { name, reason } => {
             let span = param(name).map_or(of_call, |param| param.node.span.clone());
-            Finding::new(span, format!("this value of `{name}` cannot be given to `{called}`")).label(reason)
+            let finding = Finding::new(span, format!("this value of `{name}` cannot be given to `{called}`"));
+            let finding = finding.label(reason);
+            match given.get(name) {
+                Some(Json::Array(_)) => finding.help(format!(
+                    "write a value of that type, or declare the parameter `{name}` of `{called}` with type = \"list\""
+                )),
+                Some(Json::Object(_)) => finding.help(
+                    "no parameter takes a table; give one value for each parameter, or the table as JSON in quotes",
+                ),
+                Some(Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_)) | None => finding,
+            }
         }
         ParamError::Missing { name, .. } => {
             let message = format!("job `{job}` gives no value to the parameter `{name}` of `{called}`");

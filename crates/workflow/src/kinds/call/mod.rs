@@ -5,7 +5,7 @@ mod read;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{Action, ActionKey, Kind, Summary, SummaryText};
+use super::{Action, ActionKey, Kind, Summary, SummaryText, each_text};
 use crate::expression::Place;
 use crate::field::{self, KnownNames, WorkflowError};
 use crate::limits;
@@ -28,7 +28,7 @@ pub(super) const KIND: Kind = Kind {
 pub struct Call {
     /// As in the file: a workflow of the same file, a path that begins with `./` or `../`, or a registered name.
     pub workflow: String,
-    /// The values of the called workflow's parameters. Texts may be templates.
+    /// The values of the called workflow's parameters. Texts may be templates, also those in lists and objects.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Json>,
     /// The called workflow, as an index into [`Workflow::workflows`](crate::Workflow::workflows). Nothing for a file that was
@@ -74,9 +74,11 @@ impl Call {
         for (name, value) in &self.params {
             let field = format!("action.params.{name}");
             field::name(name, &field, NameKind::Param)?;
-            if let Json::String(text) = value {
-                field::plain(text, &field)?;
-                read.extend(field::outputs_read(text, &field, names, Place::CallParams)?);
+            let mut texts = Vec::new();
+            each_text(value, &mut |text| texts.push(text.to_owned()));
+            for text in texts {
+                field::plain(&text, &field)?;
+                read.extend(field::outputs_read(&text, &field, names, Place::CallParams)?);
             }
         }
         Ok(read)
