@@ -142,7 +142,7 @@ pub(crate) fn load(path: &Path, origin: PathOrigin) -> Result<Workflow, LoadErro
 /// The same, with the text of the file.
 pub(crate) fn load_with_source(path: &Path, origin: PathOrigin) -> Result<(Workflow, Source), LoadError> {
     let (workflow, source) = load_alone(path, origin)?;
-    Ok((called_files::embed(path, workflow)?, source))
+    Ok((called_files::embed(path, workflow, &source)?, source))
 }
 
 /// Reads and checks a workflow file, without the files that it calls.

@@ -54,7 +54,7 @@ pub use for_each::{ForEach, ItemSource, Matrix};
 pub use format::format as format_toml;
 pub use graph::Graph;
 pub use kinds::Action;
-pub use lower::{parse, parse_accepting};
+pub use lower::{FileCalls, parse, parse_accepting};
 pub use model::{Job, OnInterrupt, Repetition, Retry, RunHandler, When, Workflow};
 pub use names::{check_event_name, check_schedule_name, check_variable_name};
 pub use params::{Param, ParamKind};

@@ -1,9 +1,9 @@
 //! The files that a workflow calls: they become a part of its definition when its file is read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use windlass_workflow::{Workflow, limits};
+use windlass_workflow::{FileCalls, Source, Workflow, limits};
 
 use super::{LoadError, load_alone};
 use crate::error::Failure;
@@ -11,31 +11,45 @@ use crate::read_file::PathOrigin;
 
 /// Workflows of one file, whose paths start in the folder of this file.
 struct FileScope {
+    source: Source,
     folder: PathBuf,
-    /// The indices of the workflows. Nothing is the workflow at the top.
+    /// The indices of the workflows, that of the file first. Nothing is the workflow at the top.
     workflows: Vec<Option<usize>>,
 }
 
 /// Reads the files that the workflow of a file calls, and those that they call. Each file is read once.
-pub(super) fn embed(path: &Path, mut workflow: Workflow) -> Result<Workflow, LoadError> {
+pub(super) fn embed(path: &Path, mut workflow: Workflow, source: &Source) -> Result<Workflow, LoadError> {
     if workflow.calls().all(|(_job, call)| !call.is_of_file()) {
         return Ok(workflow);
     }
     let locals = (0..workflow.workflows.len()).map(Some);
-    let mut scopes = vec![FileScope { folder: folder_of(path), workflows: locals.chain([None]).collect() }];
+    let mut scopes = vec![FileScope {
+        source: source.clone(),
+        folder: folder_of(path),
+        workflows: [None].into_iter().chain(locals).collect(),
+    }];
     let mut known: HashMap<PathBuf, usize> = HashMap::new();
     while let Some(scope) = scopes.pop() {
+        let mut unreadable: BTreeMap<String, String> = BTreeMap::new();
         for written in files_called(&mut workflow, &scope) {
-            let called = scope.folder.join(&written);
-            let real = called.canonicalize().map_err(|error| missing(path, &written, &called, &error))?;
-            let index = match known.get(&real) {
+            let called: PathBuf = scope.folder.join(&written).components().collect();
+            let real = called.canonicalize().ok();
+            let index = match real.as_ref().and_then(|real| known.get(real)) {
                 Some(index) => *index,
                 None => {
-                    let (called, _source) = load_alone(&called, PathOrigin::Found)?;
-                    let index = workflow.add_called(called);
+                    let (added, source) = match load_alone(&called, PathOrigin::Found) {
+                        Ok(loaded) => loaded,
+                        Err(LoadError::Unreadable(failure)) => {
+                            let reason = failure.parts().map(|(message, _help)| message.to_owned());
+                            unreadable.insert(written, reason.unwrap_or_default());
+                            continue;
+                        }
+                        Err(error @ (LoadError::Invalid(_) | LoadError::Calls(_))) => return Err(error),
+                    };
+                    let index = workflow.add_called(added);
                     let of_file = (index..workflow.workflows.len()).map(Some).collect();
-                    scopes.push(FileScope { folder: folder_of(&real), workflows: of_file });
-                    known.insert(real, index);
+                    scopes.push(FileScope { source, folder: folder_of(&called), workflows: of_file });
+                    known.extend(real.map(|real| (real, index)));
                     index
                 }
             };
@@ -44,6 +58,7 @@ pub(super) fn embed(path: &Path, mut workflow: Workflow) -> Result<Workflow, Loa
             }
             resolve(&mut workflow, &scope, &written, index);
         }
+        check(&scope, &workflow, &unreadable)?;
     }
     match workflow.check() {
         Ok(()) => Ok(workflow),
@@ -52,6 +67,18 @@ pub(super) fn embed(path: &Path, mut workflow: Workflow) -> Result<Workflow, Loa
             "correct the calls in the file, or the files that it calls",
         ))),
     }
+}
+
+/// Checks the calls of a file, whose called files are in the list.
+fn check(scope: &FileScope, top: &Workflow, unreadable: &BTreeMap<String, String>) -> Result<(), LoadError> {
+    let own: Vec<&Workflow> = scope
+        .workflows
+        .iter()
+        .filter_map(|index| index.map_or(Some(top), |index| top.workflows.get(index)))
+        .collect();
+    FileCalls { source: &scope.source, own: &own, all: &top.workflows, unreadable }
+        .check()
+        .map_err(LoadError::Invalid)
 }
 
 /// The paths that the workflows of a file call, in order.
@@ -82,14 +109,6 @@ fn folder_of(path: &Path) -> PathBuf {
     let real = path.canonicalize().ok().filter(|real| real.is_file());
     let folder = real.as_deref().and_then(Path::parent);
     folder.map_or_else(|| PathBuf::from("."), Path::to_owned)
-}
-
-fn missing(path: &Path, written: &str, called: &Path, error: &std::io::Error) -> LoadError {
-    let message = format!("{}: the workflow `{written}` can't be read: {error}", path.display());
-    LoadError::Calls(Failure::File {
-        message,
-        help: format!("it is looked for at {}; paths start in the folder of the file", called.display()),
-    })
 }
 
 fn too_many(path: &Path) -> LoadError {
@@ -143,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_files_a_missing_file_and_wrong_params_are_errors() {
+    fn a_circle_of_files_a_missing_file_and_an_invalid_one_are_errors() {
         let circle = folder(&[
             ("top.toml", "[jobs.a]\nworkflow = './load.toml'"),
             ("load.toml", "[jobs.x]\nworkflow = './fix.toml'"),
@@ -152,17 +171,39 @@ mod tests {
         assert!(error(&circle).contains("`load` calls itself: load → fix → load"), "{}", error(&circle));
         let missing = folder(&[("top.toml", "[jobs.a]\nworkflow = './nobody.toml'")]);
         assert!(error(&missing).contains("`./nobody.toml` can't be read"), "{}", error(&missing));
-        let params = folder(&[
-            ("top.toml", "[jobs.a]\nworkflow = './b.toml'\nparams = { dya = 'x' }"),
-            ("b.toml", "params = { day = {} }\n[jobs.x]\nrun = 'x'"),
-        ]);
-        let text = error(&params);
-        assert!(
-            text.contains("job `a` calls `./b.toml`: there is no parameter `dya`; did you mean `day`?"),
-            "{text}"
-        );
+        assert!(error(&missing).contains("nobody.toml does not exist"), "{}", error(&missing));
         let invalid =
             folder(&[("top.toml", "[jobs.a]\nworkflow = './b.toml'"), ("b.toml", "[jobs.x]\nrum = 'x'")]);
         assert!(error(&invalid).contains("b.toml"), "{}", error(&invalid));
+    }
+
+    #[test]
+    fn all_wrong_calls_of_a_file_are_reported_with_their_positions() {
+        let folder = folder(&[
+            (
+                "top.toml",
+                "[jobs.a]\nworkflow = './b.toml'\nparams = { dya = 'x' }
+[jobs.b]\nworkflow = './nobody.toml'
+[workflows.own.jobs.c]\nworkflow = './b.toml'\nparams = { day = ['x'] }
+[finally.d]\nworkflow = './c.toml'",
+            ),
+            ("b.toml", "params = { day = {} }\n[jobs.x]\nrun = 'x'"),
+            ("c.toml", "[jobs.x]\nworkflow = './b.toml'"),
+        ]);
+        let report = |name: &str| {
+            let error = load(&folder.path().join(name), PathOrigin::Named).unwrap_err();
+            let LoadError::Invalid(report) = error else { panic!("{error:?}") };
+            let found = report.diagnostics().iter();
+            found.map(|found| (found.line, found.column, found.message.clone())).collect::<Vec<_>>()
+        };
+        let missing = "gives no value to the parameter `day` of `./b.toml`";
+        let expected = [
+            (2, 12, format!("job `a` {missing}")),
+            (3, 12, "`./b.toml`: there is no parameter `dya`; did you mean `day`?".to_owned()),
+            (5, 12, "the workflow `./nobody.toml` can't be read".to_owned()),
+            (8, 18, "this value of `day` cannot be given to `./b.toml`".to_owned()),
+        ];
+        assert_eq!(report("top.toml"), expected);
+        assert_eq!(report("c.toml"), [(2, 12, format!("job `x` {missing}"))]);
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn load_standard_input(format: Option<Format>) -> Result<(Workflow, S
         .map(|source| source.with_included(&mut |included| read_included(path, included)))
         .and_then(|source| Ok((windlass_workflow::parse(&source)?, source)))
         .map_err(LoadError::Invalid)?;
-    Ok((called_files::embed(path, workflow)?, source))
+    Ok((called_files::embed(path, workflow, &source)?, source))
 }
 
 /// Reads at most one byte more than the limit. Somebody at a terminal reads the note first.

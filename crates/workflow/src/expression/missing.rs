@@ -97,7 +97,10 @@ fn null(path: &[Segment]) -> String {
         [Segment::Name(jobs), Segment::Name(job), Segment::Name(output)]
             if jobs == "jobs" && output == "output" =>
         {
-            format!("job `{job}` has no output; its key `output` says where the output comes from")
+            format!(
+                "job `{job}` has no output; its key `output`, or `outputs` of the workflow that it calls, says where \
+                 the output comes from"
+            )
         }
         [Segment::Name(params), Segment::Name(name)] if params == "params" => {
             format!(

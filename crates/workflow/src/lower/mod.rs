@@ -1,5 +1,6 @@
 //! From the tree of a file to the model. Both formats are read by the same code, and all errors are reported at once.
 
+mod called_files;
 mod calls;
 mod concurrency;
 mod for_each;
@@ -20,6 +21,7 @@ mod top_level;
 mod trigger;
 mod workspace;
 
+pub use called_files::FileCalls;
 use calls::Local;
 use job::UnresolvedJob;
 pub(crate) use param::read_all as read_params;
