@@ -7,7 +7,7 @@ use crate::names::{self, NameKind};
 use crate::params::{self, Param, ParamKind, Supplied};
 use crate::report::{Finding, Findings, Span};
 use crate::tree::{Entry, Node, Value};
-use crate::{expect, limits};
+use crate::{expect, limits, template};
 
 const KINDS: [(&str, ParamKind); 9] = [
     ("string", ParamKind::String),
@@ -159,6 +159,31 @@ pub(super) fn value(node: &Node<'_>) -> Option<serde_json::Value> {
         | Value::Boolean(_)
         | Value::List(_) => node.to_json(),
         Value::Null | Value::Broken | Value::Table(_) => None,
+    }
+}
+
+/// Reports the templates in a list: in `params` of schedules and triggers, only a text that is no item is rendered.
+pub(super) fn refuse_templates_in_list(node: &Node<'_>, findings: &mut Findings) {
+    let Value::List(items) = &node.value else { return };
+    items.iter().for_each(|item| refuse_templates(item, findings));
+}
+
+// The depth of a tree is limited.
+fn refuse_templates(node: &Node<'_>, findings: &mut Findings) {
+    match &node.value {
+        Value::Text(text) if template::is_template(text) => findings.push(
+            Finding::new(node.span.clone(), "a template that is an item of a list is not rendered here")
+                .help("write the list as one text with commas, like \"a,{{ … }}\""),
+        ),
+        Value::List(items) => items.iter().for_each(|item| refuse_templates(item, findings)),
+        Value::Table(entries) => entries.iter().for_each(|entry| refuse_templates(&entry.node, findings)),
+        Value::Text(_)
+        | Value::Integer(_)
+        | Value::Number(_)
+        | Value::Boolean(_)
+        | Value::Date(_)
+        | Value::Null
+        | Value::Broken => (),
     }
 }
 

@@ -212,6 +212,7 @@ fn read_params(
             templates.move_all(Place::Trigger, Place::RunEndTrigger);
         }
         template::check(&templates, scope, findings);
+        param::refuse_templates_in_list(&entry.node, findings);
         match param::value(&entry.node) {
             Some(value) => drop(trigger.params.insert(entry.key.to_string(), value)),
             None => {

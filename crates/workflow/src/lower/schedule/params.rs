@@ -25,6 +25,7 @@ pub(super) fn read(
         templates.add(&entry.node, &SCHEDULE_PARAMS);
         let before = findings.count();
         template::check(&templates, scope, findings);
+        param::refuse_templates_in_list(&entry.node, findings);
         is_wrong |= findings.count() > before;
         match param::value(&entry.node) {
             Some(value) => supplied.push((entry.key.to_string(), Supplied::Json(value))),
