@@ -148,30 +148,39 @@ fn read_until<'t>(
     templates: &mut Templates<'t>,
     findings: &mut Findings,
 ) -> Option<Sleep> {
-    let mut until = None;
+    let (mut until, before) = (None, findings.count());
     for part in expect::table(entry, usize::MAX, "a duration, or a table like { until = \"…\" }", findings)?
     {
-        keys::find(part, Table::Sleep, findings).ok()?;
-        let text = if let Value::Date(text) = &part.node.value {
-            text.to_string()
-        } else {
-            expect::filled_text(&part.node, "`until`", findings)?.to_owned()
-        };
-        templates.add(&part.node, &UNTIL);
-        if !template::is_template(&text)
-            && let Err(reason) = schedule::parse_instant(&text, TIMEZONE)
-        {
-            let finding = Finding::new(part.node.span.clone(), "`until` is not an instant");
-            findings.push(finding.help(reason));
-            return None;
+        if keys::find(part, Table::Sleep, findings).is_ok() {
+            until = read_instant(part, templates, findings);
         }
-        until = Some(Sleep::Until(text));
     }
-    if until.is_none() {
+    if until.is_none() && findings.count() == before {
         let finding = Finding::new(entry.node.span.clone(), "`sleep` does not say how long");
         findings.push(finding.help("write sleep = \"2h\", or sleep = { until = \"{{ params.at }}\" }"));
     }
     until
+}
+
+fn read_instant<'t>(
+    part: &'t Entry<'_>,
+    templates: &mut Templates<'t>,
+    findings: &mut Findings,
+) -> Option<Sleep> {
+    let text = if let Value::Date(text) = &part.node.value {
+        text.to_string()
+    } else {
+        expect::filled_text(&part.node, "`until`", findings)?.to_owned()
+    };
+    templates.add(&part.node, &UNTIL);
+    if !template::is_template(&text)
+        && let Err(reason) = schedule::parse_instant(&text, TIMEZONE)
+    {
+        let finding = Finding::new(part.node.span.clone(), "`until` is not an instant");
+        findings.push(finding.help(reason));
+        return None;
+    }
+    Some(Sleep::Until(text))
 }
 
 #[cfg(test)]
