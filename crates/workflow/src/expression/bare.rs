@@ -141,11 +141,14 @@ impl From<Expression> for String {
     }
 }
 
+/// What to do about an expression that is too long.
+pub(crate) const TOO_LONG_HELP: &str = "calculate a part of it in a job, and read the output of this job";
+
 /// Checks the length and the form of a text, and gives its look-ups.
 pub(crate) fn parse(text: &str) -> Result<Vec<Lookup>, Fault> {
     if text.len() > limits::EXPRESSION_BYTES {
         let message = format!("an expression may have at most {} bytes", limits::EXPRESSION_BYTES);
-        return Err(Fault::new(0..text.len(), message));
+        return Err(Fault::new(0..text.len(), message).help(TOO_LONG_HELP));
     }
     lookups(text).map_err(|fault| match text.contains("{{") {
         true => Fault::new(0..text.len(), "an expression stands without braces").help("remove the braces"),

@@ -24,7 +24,7 @@ mod types;
 
 pub(crate) use allowed::lookups;
 pub use bare::{Expression, ExpressionError};
-pub(crate) use bare::{parse, shorten};
+pub(crate) use bare::{TOO_LONG_HELP, parse, shorten};
 pub(crate) use fault::Fault;
 pub(crate) use filters::environment;
 pub(crate) use lookup::{IfAbsent, Lookup, Segment};

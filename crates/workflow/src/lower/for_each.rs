@@ -118,7 +118,11 @@ fn read_matrix<'t>(
     let matrix = Matrix { dimensions, exclude: Vec::new() };
     if matrix.count() > limits::MATRIX {
         let message = format!("`matrix` has {} combinations, at most {}", matrix.count(), limits::MATRIX);
-        findings.push(Finding::new(entry.key_span.clone(), message));
+        findings.push(Finding::new(entry.key_span.clone(), message).help(format!(
+            "remove values, or call a workflow that has a part of them; a job has {} items, or up to {} with `limit`",
+            limits::ITEMS_DEFAULT,
+            limits::ITEMS
+        )));
         return None;
     }
     Some(matrix)

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::expression::{Fault, Lookup, Segment, lookups};
+use crate::expression::{Fault, Lookup, Segment, TOO_LONG_HELP, lookups};
 use crate::limits;
 
 /// A piece of a text.
@@ -113,7 +113,7 @@ fn within_limit(text: &str, open: usize, end: usize) -> Result<usize, Fault> {
     let range = open..end + 2;
     if end - open > limits::EXPRESSION_BYTES {
         let message = format!("an expression may have at most {} bytes", limits::EXPRESSION_BYTES);
-        return Err(Fault::new(range, message));
+        return Err(Fault::new(range, message).help(TOO_LONG_HELP));
     }
     let inside = &text[open + 2..end];
     if inside.starts_with(['-', '+']) && inside[1..].starts_with(char::is_whitespace)
