@@ -113,3 +113,27 @@ fn test_files_are_not_registered() {
     let named = bench.windlass(&["apply", "nightly.toml", "nightly.test.toml"]);
     assert_eq!(named.code(0).stdout, "nightly: unchanged, version 1\n");
 }
+
+#[test]
+fn a_workflow_that_is_called_by_its_name_is_found_in_the_folder() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.path("flows/sub")).unwrap();
+    bench.write(
+        "flows/top.toml",
+        "name = \"top\"\n[jobs.a]\nworkflow = \"load\"\nparams = { table = [\"x\"] }\n",
+    );
+    let case = "[[case]]\nname = \"one\"\n[case.jobs.\"a/copy\"]\nattempts = [{ exit_code = 1 }, {}]\n\
+                [case.expect.jobs]\n\"a/copy\" = { status = \"SUCCESSFUL\", attempts = 2 }\n";
+    bench.write("flows/top.test.toml", case);
+    let missing = "job `a` calls `load`, and no valid workflow file of ";
+    bench.windlass(&["test", "flows/top.toml"]).fails(2, &[missing]);
+
+    let load = "name = \"load\"\nparams = { table = { type = \"list\" } }\n[jobs.copy]\nrun = \"exit 9\"\nretry = 2\n";
+    bench.write("flows/sub/other.toml", load);
+    bench.write("flows/broken.toml", "name = \"broken\"\n[jobs.a]\nrnu = \"x\"\n");
+    bench.windlass(&["test", "flows/top.toml"]).code(0);
+    bench.windlass(&["validate", "flows/top.test.toml"]).code(0);
+
+    bench.write("flows/again.toml", load);
+    bench.windlass(&["test", "flows/top.toml"]).fails(2, &["both define the workflow `load`"]);
+}

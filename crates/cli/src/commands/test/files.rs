@@ -6,6 +6,7 @@ use windlass_testing::TestFile;
 use windlass_testing::file::{self, EXTENSION};
 use windlass_workflow::{Colour, Source, Workflow, limits};
 
+use super::registered;
 use crate::arguments::OutputFormat;
 use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};
@@ -80,7 +81,8 @@ fn load(path: &Path) -> Result<LoadedTest, LoadError> {
         }));
     }
     let workflow_path = workflow_of(path).map_err(LoadError::Unreadable)?;
-    let workflow = submission::load(&workflow_path, PathOrigin::Named)?;
+    let mut workflow = submission::load(&workflow_path, PathOrigin::Named)?;
+    registered::embed(&workflow_path, &mut workflow)?;
     let folder = folder_of(&workflow_path).map_err(LoadError::Unreadable)?;
     let bytes =
         read_file::read(path, limits::FILE_BYTES, PathOrigin::Named).map_err(LoadError::Unreadable)?;

@@ -1,6 +1,7 @@
 //! `windlass test`: runs the cases of test files.
 
 mod files;
+mod registered;
 mod text;
 
 use std::path::PathBuf;
