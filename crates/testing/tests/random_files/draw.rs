@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::fakes::Fakes;
 
 /// Everything that a file is drawn from.
-pub(crate) const CONSTRUCTS: [&str; 41] = [
+pub(crate) const CONSTRUCTS: [&str; 48] = [
     "all_finished",
     "all_successful",
     "allow_failure",
@@ -18,6 +18,7 @@ pub(crate) const CONSTRUCTS: [&str; 41] = [
     "concurrency",
     "concurrency of runs",
     "deadline",
+    "fail_fast",
     "finally",
     "for_each expression",
     "for_each list",
@@ -33,21 +34,27 @@ pub(crate) const CONSTRUCTS: [&str; 41] = [
     "on_success",
     "on_timeout",
     "outputs",
+    "output lines",
     "output json",
     "output text",
+    "params of a call",
     "reject",
     "repeat",
     "retry",
     "retry.if",
     "run",
+    "secrets",
     "signal",
     "set_variables",
     "skip_if",
     "sleep",
+    "sleep until",
+    "stdin",
     "success_if",
     "templates",
     "variables",
     "wait_for",
+    "wait_for key",
     "workflows in workflows",
 ];
 
@@ -98,6 +105,7 @@ impl Drawn {
         let inner = draw.called("inner", &["deep"]);
         let deep = draw.called("deep", &[]);
         workflow.insert("name".to_owned(), json!("random"));
+        workflow.insert("secrets".to_owned(), json!({ "TOKEN": {} }));
         workflow.insert("workflows".to_owned(), json!({ "inner": inner, "deep": deep }));
         if inner_calls(&workflow) {
             draw.constructs.insert("workflows in workflows");

@@ -19,7 +19,8 @@ enum Attempts {
 #[derive(Default)]
 pub(crate) struct Fakes {
     attempts: BTreeMap<String, Attempts>,
-    events: Vec<(String, &'static str)>,
+    /// The name, the key and the time of each event.
+    events: Vec<(String, Option<&'static str>, &'static str)>,
     /// Whether it is a rejection.
     approvals: BTreeMap<String, bool>,
 }
@@ -37,8 +38,8 @@ impl Fakes {
         self.attempts.insert(name.to_owned(), Attempts::Request(statuses));
     }
 
-    pub(crate) fn add_event(&mut self, name: &str, after: &'static str) {
-        self.events.push((name.to_owned(), after));
+    pub(crate) fn add_event(&mut self, name: &str, key: Option<&'static str>, after: &'static str) {
+        self.events.push((name.to_owned(), key, after));
     }
 
     pub(crate) fn add_approval(&mut self, name: &str, is_rejected: bool) {
@@ -63,8 +64,11 @@ impl Fakes {
                 approvals.insert(path, approval);
             }
         }
-        let events =
-            self.events.iter().map(|(name, after)| json!({ "event": name, "after": after })).collect();
+        let events = self.events.iter().map(|(name, key, after)| match key {
+            Some(key) => json!({ "event": name, "key": key, "after": after }),
+            None => json!({ "event": name, "after": after }),
+        });
+        let events = events.collect();
         (Json::Object(jobs), Json::Object(approvals), Json::Array(events))
     }
 }

@@ -102,6 +102,14 @@ impl Draw {
             let text = format!("{{{{ jobs.{need}.output | default('nothing') | tojson }}}}");
             job.insert("env".to_owned(), json!({ "BEFORE": text }));
         }
+        if let Some(need) = needs.last()
+            && self.draws("stdin", 15)
+        {
+            job.insert("stdin".to_owned(), json!(format!("{{{{ jobs.{need}.output | default('') }}}}")));
+        }
+        if self.draws("secrets", 10) {
+            job.insert("secrets".to_owned(), json!(["TOKEN"]));
+        }
         if self.draws("concurrency", 10) {
             job.insert("concurrency".to_owned(), json!({ "key": "one", "limit": 1, "on_full": "wait" }));
         }
@@ -141,18 +149,18 @@ impl Draw {
         if self.draws("deadline", 8) {
             job.insert("deadline".to_owned(), json!("300d"));
         }
-        let as_json = self.draws_any(50);
-        let construct = if as_json { "output json" } else { "output text" };
+        let (construct, output) =
+            self.one_of(&[("output json", "json"), ("output text", "text"), ("output lines", "lines")]);
         self.constructs.insert(construct);
-        job.insert("output".to_owned(), json!(if as_json { "json" } else { "text" }));
+        job.insert("output".to_owned(), json!(output));
         if self.draws("repeat", 10) {
             codes.extend([0, 1, 3]);
             job.insert("success_if".to_owned(), json!("exit_code in [0, 3]"));
             job.insert("repeat".to_owned(), json!({ "until": "exit_code == 3", "every": "10m", "max": 6 }));
         }
-        match as_json {
-            true => self.fakes.add_json(name, codes),
-            false => self.fakes.add_process(name, codes),
+        match output {
+            "json" => self.fakes.add_json(name, codes),
+            _ => self.fakes.add_process(name, codes),
         }
     }
 
@@ -176,14 +184,22 @@ impl Draw {
             },
         };
         if self.draws("max_parallel", 50) {
-            items["max_parallel"] = json!(self.number(1..=2));
+            let max_parallel = self.number(1..=2);
+            items["max_parallel"] = json!(max_parallel);
+            // Of items side by side, durations decide which of them have begun when the first one fails.
+            if max_parallel == 1 && self.draws("fail_fast", 50) {
+                items["fail_fast"] = json!(true);
+            }
         }
         job.insert("for_each".to_owned(), items);
     }
 
     /// A needed job whose output is a list.
     fn listing(&mut self, needs: &[String], jobs: &Map<String, Json>) -> Option<String> {
-        let lists = |name: &&String| jobs[*name].get("output") == Some(&json!("json"));
+        let lists = |name: &&String| {
+            let output = jobs[*name].get("output").and_then(Json::as_str);
+            matches!(output, Some("json" | "lines"))
+        };
         needs.iter().find(lists).cloned()
     }
 
@@ -206,8 +222,11 @@ impl Draw {
 
     fn sleep(&mut self, job: &mut Map<String, Json>) {
         self.constructs.insert("sleep");
-        let text = self.one_of(&["3h", "2d"]);
-        job.insert("sleep".to_owned(), json!(text));
+        let sleep = match self.draws("sleep until", 40) {
+            true => json!({ "until": self.one_of(&["2026-01-01T02:00:00Z", "2026-01-03T00:00:00Z"]) }),
+            false => json!(self.one_of(&["3h", "2d"])),
+        };
+        job.insert("sleep".to_owned(), sleep);
     }
 
     fn signal(&mut self, name: &str, job: &mut Map<String, Json>) {
@@ -219,9 +238,13 @@ impl Draw {
     fn wait(&mut self, name: &str, job: &mut Map<String, Json>) {
         self.constructs.insert("wait_for");
         let mut wait = json!({ "event": name });
+        let key = self.draws("wait_for key", 40).then_some("random");
+        if let Some(key) = key {
+            wait["key"] = json!(key);
+        }
         if !self.is_never(&mut wait) {
             let after = self.one_of(&["0s", "1h", "1d"]);
-            self.fakes.add_event(name, after);
+            self.fakes.add_event(name, key, after);
         }
         job.insert("wait_for".to_owned(), wait);
     }
@@ -249,6 +272,9 @@ impl Draw {
     fn call(&mut self, called: &str, job: &mut Map<String, Json>) {
         self.constructs.insert("call");
         job.insert("workflow".to_owned(), json!(called));
+        if self.draws("params of a call", 40) {
+            job.insert("params".to_owned(), json!({ "list": ["{{ params.flag }}", "u"] }));
+        }
         if self.draws("retry", 20) {
             job.insert("retry".to_owned(), json!({ "max_attempts": 2, "delay": "1m" }));
         }
