@@ -138,6 +138,13 @@ fn a_file_that_is_missing_hides_no_other_error() {
     }
     let lines: Vec<usize> = found.iter().map(|(line, _message)| *line).collect();
     assert_eq!(lines, [1, 3, 7, 1], "the last one is in the second file");
+    // Each of the two files alone may have the secret.
+    for (gone, broken) in [(None, ""), (Some(""), "[defaults\n")] {
+        let files = [("top.toml", top), ("broken.toml", broken)];
+        let found =
+            messages(&files.into_iter().chain(gone.map(|text| ("gone.toml", text))).collect::<Vec<_>>());
+        assert!(found.iter().all(|(_line, message)| !message.contains("no secret")), "{found:?}");
+    }
     let found = messages(&[("top.toml", top), ("gone.toml", ""), ("broken.toml", "")]);
     let unknown = found.iter().filter(|(_line, message)| message.contains("there is no secret `TOKEN`"));
     assert_eq!(unknown.count(), 2, "every file was read: {found:?}");
