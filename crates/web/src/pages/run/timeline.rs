@@ -1,8 +1,9 @@
 //! The timeline: a row for each job, a bar for each attempt, and the times between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::JobStatus;
+use windlass_engine::decide::for_each::GROUP_KIND;
 use windlass_engine::store::{Attempt, JobOfRun};
 
 use super::axis::{Axis, Fold};
@@ -130,6 +131,8 @@ enum SpanSort {
     Backoff,
     /// It was over, until its run was retried.
     Ended,
+    /// From the first of its items to the last.
+    Items,
 }
 
 impl SpanSort {
@@ -143,6 +146,7 @@ impl SpanSort {
             SpanSort::Ready => "q",
             SpanSort::Waiting | SpanSort::Backoff => "w",
             SpanSort::Ended => "o",
+            SpanSort::Items => "g",
         }
     }
 
@@ -157,6 +161,7 @@ impl SpanSort {
             SpanSort::Waiting => "waiting",
             SpanSort::Backoff => "backoff",
             SpanSort::Ended => "ended",
+            SpanSort::Items => "items",
         }
     }
 
@@ -167,7 +172,11 @@ impl SpanSort {
             | SpanSort::FailedAllowed
             | SpanSort::Cancelled
             | SpanSort::Running => true,
-            SpanSort::Ready | SpanSort::Waiting | SpanSort::Backoff | SpanSort::Ended => false,
+            SpanSort::Ready
+            | SpanSort::Waiting
+            | SpanSort::Backoff
+            | SpanSort::Ended
+            | SpanSort::Items => false,
         }
     }
 }
@@ -180,13 +189,23 @@ impl Timeline {
         times: &Times,
     ) -> Timeline {
         let none = Vec::new();
-        let lives: Vec<Vec<Span>> =
-            jobs.iter().map(|job| life(job, attempts.get(&job.id).unwrap_or(&none), times.now_ms)).collect();
+        let jobs = with_items_below(jobs);
+        let life = |job: &&JobOfRun| match items_span(job, &jobs, times.now_ms) {
+            Some(span) => vec![span],
+            None => life(job, attempts.get(&job.id).unwrap_or(&none), times.now_ms),
+        };
+        let lives: Vec<Vec<Span>> = jobs.iter().map(life).collect();
         let all = || lives.iter().flatten();
         let from_ms = all().map(|span| span.from_ms).min().unwrap_or(created_at);
         let until_ms = all().map(|span| span.until_ms).max().unwrap_or(created_at);
-        let busy = all().filter(|span| span.sort.is_attempt()).map(|span| (span.from_ms, span.until_ms));
-        let axis = Axis::new(from_ms, until_ms, busy.collect());
+        let has_attempts = all().any(|span| span.sort.is_attempt());
+        // The items say when nothing ran. Without them, the whole time of their job counts.
+        let is_busy = |span: &&Span| match span.sort.is_attempt() {
+            true => true,
+            false => !has_attempts && span.sort == SpanSort::Items,
+        };
+        let busy = all().filter(is_busy).map(|span| (span.from_ms, span.until_ms)).collect();
+        let axis = Axis::new(from_ms, until_ms, busy);
         let folds = folds(&axis);
         Timeline {
             ticks: ticks(&axis, from_ms, times),
@@ -195,6 +214,46 @@ impl Timeline {
             rows: jobs.iter().zip(&lives).map(|(job, life)| row(job, life, &axis)).collect(),
         }
     }
+}
+
+/// The same jobs, each item below the job that it belongs to.
+fn with_items_below(jobs: &[JobOfRun]) -> Vec<&JobOfRun> {
+    let mut items: BTreeMap<i64, Vec<&JobOfRun>> = BTreeMap::new();
+    let groups: BTreeSet<i64> = jobs.iter().filter(|job| job.kind == GROUP_KIND).map(|job| job.id).collect();
+    let group_of = |job: &JobOfRun| job.group_id.filter(|id| groups.contains(id));
+    for job in jobs {
+        if let Some(id) = group_of(job) {
+            items.entry(id).or_default().push(job);
+        }
+    }
+    let mut rows = Vec::with_capacity(jobs.len());
+    for job in jobs.iter().filter(|job| group_of(job).is_none()) {
+        rows.push(job);
+        rows.extend(items.remove(&job.id).unwrap_or_default());
+    }
+    rows
+}
+
+/// The time in which the items of a job with `for_each` ran, as far as they are known; else the time from which it could begin.
+fn items_span(job: &JobOfRun, jobs: &[&JobOfRun], now_ms: i64) -> Option<Span> {
+    if job.kind != GROUP_KIND {
+        return None;
+    }
+    let began = match job.status {
+        JobStatus::Waiting | JobStatus::Successful | JobStatus::Failed | JobStatus::Cancelled => true,
+        JobStatus::Blocked
+        | JobStatus::Scheduled
+        | JobStatus::Pending
+        | JobStatus::Running
+        | JobStatus::Skipped => false,
+    };
+    let items = jobs.iter().filter(|item| item.group_id == Some(job.id));
+    let first = items.filter_map(|item| item.started_at).min();
+    let from_ms = first.or(job.needed_until).unwrap_or(job.created_at);
+    let until_ms = job.finished_at.unwrap_or(now_ms);
+    let is_known = began && from_ms < until_ms;
+    let title = format!("all items, {}", duration(until_ms.saturating_sub(from_ms)));
+    is_known.then_some(Span { sort: SpanSort::Items, from_ms, until_ms, title })
 }
 
 /// The folded times. Their lengths stand in the axis where the texts do not overlap.
@@ -365,6 +424,7 @@ fn push_wait(life: &mut Vec<Span>, sort: SpanSort, from_ms: i64, until_ms: i64) 
         | SpanSort::FailedAllowed
         | SpanSort::Cancelled
         | SpanSort::Ended
+        | SpanSort::Items
         | SpanSort::Running => format!("waited for {lasted}"),
     };
     life.push(Span { sort, from_ms, until_ms, title });
@@ -373,7 +433,8 @@ fn push_wait(life: &mut Vec<Span>, sort: SpanSort, from_ms: i64, until_ms: i64) 
 fn row(job: &JobOfRun, life: &[Span], axis: &Axis) -> TimelineRow {
     let look = Look::of_job(job.status, Failure::of(job.allow_failure));
     let attempts: Vec<&Span> = life.iter().filter(|span| span.sort.is_attempt()).collect();
-    let took_ms: i64 = attempts.iter().map(|span| span.until_ms - span.from_ms).sum();
+    let timed = life.iter().filter(|span| span.sort.is_attempt() || span.sort == SpanSort::Items);
+    let took_ms: Vec<i64> = timed.map(|span| span.until_ms - span.from_ms).collect();
     let note = match (job.status, attempts.len()) {
         (JobStatus::Skipped, _) => "skipped".to_owned(),
         (JobStatus::Blocked, _) => String::new(),
@@ -390,7 +451,7 @@ fn row(job: &JobOfRun, life: &[Span], axis: &Axis) -> TimelineRow {
         note,
         bars: life.iter().map(|span| bar(span, axis)).collect(),
         texts: texts(job, life, axis),
-        took: if attempts.is_empty() { String::new() } else { duration(took_ms) },
+        took: if took_ms.is_empty() { String::new() } else { duration(took_ms.iter().sum()) },
         label: life.iter().map(|span| span.title.as_str()).collect::<Vec<_>>().join("; "),
     }
 }
@@ -581,6 +642,30 @@ mod tests {
         assert_eq!(labels, ["9h 58m"]);
         let folded = timeline.folded.map(|folded| (folded.text, folded.is_in_axis));
         assert_eq!(folded, Some(("Times without an attempt are folded: 9h 58m.".to_owned(), true)));
+    }
+
+    #[test]
+    fn items_stand_below_their_job_whose_bar_spans_them() {
+        let times = Times { zone: chrono_tz::Tz::UTC, now_ms: 50_000 };
+        let named = |id: i64, name: &str, job: JobOfRun| JobOfRun { id, name: name.to_owned(), ..job };
+        let group = JobOfRun {
+            kind: GROUP_KIND.to_owned(),
+            ..named(1, "each", job(JobStatus::Failed, None, Some(40_000)))
+        };
+        let item = |id, name, from, until| JobOfRun {
+            group_id: Some(1),
+            ..named(id, name, job(JobStatus::Successful, Some(from), Some(until)))
+        };
+        let after = named(2, "after", job(JobStatus::Skipped, None, None));
+        let jobs = [group.clone(), after, item(3, "each[0]", 20_000, 30_000), item(4, "each[1]", 30_000, 40_000)];
+        let timeline = Timeline::new(&jobs, &BTreeMap::new(), 0, &times);
+        let names: Vec<&str> = timeline.rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["each", "each[0]", "each[1]", "after"]);
+        let row = &timeline.rows[0];
+        assert_eq!((row.bars[0].class, row.took.as_str(), row.label.as_str()), ("g", "20s", "all items, 20s"));
+        // A window of a large run has no items.
+        let alone = Timeline::new(&[group], &BTreeMap::new(), 0, &times);
+        assert_eq!((alone.rows[0].took.as_str(), alone.folds.len()), ("30s", 0));
     }
 
     #[test]
