@@ -14,6 +14,8 @@ use crate::pages::times::{Times, duration};
 const BAR_MIN: f64 = 0.004;
 /// Half of the room that the length of a folded time needs, as a part of the axis of a small screen.
 const LABEL_HALF: f64 = 0.07;
+/// The part of the axis of a small screen that the text of the first tick needs, with half of the next one.
+const NEAR_MAX: f64 = 0.26;
 /// A wait for a worker is named if it took this part of the axis.
 const NAMED_MIN: f64 = 0.03;
 
@@ -23,12 +25,16 @@ pub(super) struct Timeline {
     pub(super) folds: Vec<FoldText>,
     /// How long the folded times are, in words.
     pub(super) folded: Option<Folded>,
+    /// The classes of the bars that there are, with what they mean.
+    pub(super) legend: Vec<(&'static str, &'static str)>,
     pub(super) rows: Vec<TimelineRow>,
 }
 
 /// A mark at the axis.
 pub(super) struct TickText {
     pub(super) x: String,
+    /// Whether its text would touch the first one on a small screen.
+    pub(super) is_near: bool,
     pub(super) text: String,
 }
 
@@ -211,9 +217,28 @@ impl Timeline {
             ticks: ticks(&axis, from_ms, times),
             folded: folded(&axis, &folds),
             folds,
+            legend: legend(&lives),
             rows: jobs.iter().zip(&lives).map(|(job, life)| row(job, life, &axis)).collect(),
         }
     }
+}
+
+/// What the bars of these jobs mean, in a fixed order.
+fn legend(lives: &[Vec<Span>]) -> Vec<(&'static str, &'static str)> {
+    let entries = [
+        (SpanSort::Successful, "ran"),
+        (SpanSort::Running, "runs"),
+        (SpanSort::Failed, "failed"),
+        (SpanSort::FailedAllowed, "failed, allowed"),
+        (SpanSort::Cancelled, "cancelled"),
+        (SpanSort::Items, "all items"),
+        (SpanSort::Ready, "ready, no worker yet"),
+        (SpanSort::Waiting, "not ready yet"),
+        (SpanSort::Backoff, "until the next attempt"),
+        (SpanSort::Ended, "over, until it was retried"),
+    ];
+    let is_there = |sort: SpanSort| lives.iter().flatten().any(|span| span.sort == sort);
+    entries.into_iter().filter(|(sort, _)| is_there(*sort)).map(|(sort, text)| (sort.class(), text)).collect()
 }
 
 /// The same jobs, each item below the job that it belongs to.
@@ -290,6 +315,7 @@ fn ticks(axis: &Axis, from_ms: i64, times: &Times) -> Vec<TickText> {
         .into_iter()
         .map(|tick| TickText {
             x: percent(tick.at),
+            is_near: tick.at_ms != from_ms && tick.at < NEAR_MAX,
             text: match (tick.at_ms == from_ms, has_folds) {
                 (true, _) => times.second(tick.at_ms),
                 (false, true) if is_short => times.second(tick.at_ms),
@@ -663,6 +689,7 @@ mod tests {
         assert_eq!(names, ["each", "each[0]", "each[1]", "after"]);
         let row = &timeline.rows[0];
         assert_eq!((row.bars[0].class, row.took.as_str(), row.label.as_str()), ("g", "20s", "all items, 20s"));
+        assert_eq!(timeline.legend[..2], [("k", "ran"), ("g", "all items")], "only what is there is explained");
         // A window of a large run has no items.
         let alone = Timeline::new(&[group], &BTreeMap::new(), 0, &times);
         assert_eq!((alone.rows[0].took.as_str(), alone.folds.len()), ("30s", 0));
