@@ -244,6 +244,7 @@ pub(crate) fn data(now_ms: i64, view: View, panel: Panel) -> RunData {
             },
             last_successful: Some((48153, created_at - 3_600_000)),
             first_error: Some((189, error)),
+            called: None,
         }),
         job: Some(JobData {
             attempts: attempts[&8].clone(),

@@ -45,6 +45,31 @@ fn a_run_shows_the_runs_that_its_jobs_called_and_these_show_who_called_them() {
 }
 
 #[test]
+fn the_error_of_a_called_run_stands_on_the_page_of_the_run_that_called_it() {
+    let site = Site::new();
+    let parent = start(&site, "parent", JOBS);
+    decide(&site);
+    let child = site.store.runs().below(parent, 0, 9).unwrap()[0].run_id;
+    let work = site.store.jobs().find_by_name(child, "work").unwrap().unwrap().id;
+    let each = site.store.jobs().find_by_name(parent, "each").unwrap().unwrap().id;
+    let fail = |job: i64, error: &str| {
+        site.sql(&format!(
+            "UPDATE jobs SET status = 'FAILED', waits_for = NULL, finished_at = 5, last_error = '{error}' WHERE id = {job}"
+        ));
+    };
+    fail(work, "exit code 7: the warehouse <b>refused</b>");
+    fail(each, "run 2 failed: work");
+    site.sql("UPDATE runs SET status = 'FAILED', finished_at = 5");
+    let cookie = site.session(Role::View);
+    let body = page(&site, &cookie, &format!("/runs/{parent}"));
+    let expected = format!("<a href=\"/runs/{child}?job={work}#job\">child #{child} / work</a>");
+    assert!(body.contains(&expected), "{body}");
+    assert!(body.contains(">exit code 7: the warehouse &lt;b&gt;refused&lt;/b&gt;</span>"), "{body}");
+    let below = page(&site, &cookie, &format!("/runs/{child}"));
+    assert!(below.contains("aria-label=\"The error\"") && !below.contains("class=\"called\""), "{below}");
+}
+
+#[test]
 fn items_come_by_windows_in_the_job_that_they_belong_to() {
     let site = Site::new();
     let items: Vec<String> = (0..250).map(|item| item.to_string()).collect();

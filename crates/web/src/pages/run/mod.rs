@@ -105,6 +105,17 @@ pub struct FailureData {
     pub last_successful: Option<(i64, i64)>,
     /// The number of the first error's line, if the output has one, and its text.
     pub first_error: Option<(i64, String)>,
+    /// Where the failure began, if that was in a run that this one called.
+    pub called: Option<CalledFailure>,
+}
+
+/// The failure of a called run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalledFailure {
+    /// The workflow of the called run.
+    pub workflow: String,
+    /// The job of it that failed.
+    pub job: FocusedJob,
 }
 
 /// The runs that failed as one run did.
@@ -138,6 +149,14 @@ struct FailureBox {
     others: Option<Others>,
     last_successful: Option<(i64, String)>,
     first_error: Option<(i64, String)>,
+    called: Option<Called>,
+}
+
+/// The failure of a called run: whose it is, its error, and the address of the job.
+struct Called {
+    name: String,
+    error: String,
+    href: String,
 }
 
 /// What is said about other runs: a text, and links to some of them.
@@ -345,6 +364,11 @@ fn failure_box(failure: &FailureData, data: &RunData, reader: &Reader) -> Failur
         text,
         others: others(&failure.others, data.run.id, &reader.times),
         last_successful: failure.last_successful.map(|(id, at)| (id, reader.times.minute(at))),
+        called: failure.called.as_ref().map(|CalledFailure { workflow, job }| Called {
+            name: format!("{workflow} #{} / {}", job.run_id, job.name),
+            error: job.error.as_deref().map_or("failed", first_line).to_owned(),
+            href: format!("{}/runs/{}?job={}#job", reader.base, job.run_id, job.id),
+        }),
         first_error: failure.first_error.as_ref().map(|(line, _)| {
             let query = RunQuery { line: Some(*line), ..query.clone() }.to_query();
             (*line, format!("{}/runs/{}{query}#L{line}", reader.base, data.run.id))

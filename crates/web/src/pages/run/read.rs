@@ -9,10 +9,11 @@ use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store
 
 use super::graph::{AROUND_MAX, WHOLE_MAX};
 use super::single::SingleData;
+use super::tree::failed_below;
 use super::{
-    FailureData, ITEMS_OF_WINDOW, JOBS_OF_WINDOW, JobData, JobState, LINES_BEFORE_ERROR, LINES_OF_WINDOW,
-    LINES_READ_MAX, LogData, OtherRuns, Panel, Parent, RunData, RunQuery, TREE_RUNS_MAX, TreeRun, View,
-    first_error,
+    CalledFailure, FailureData, ITEMS_OF_WINDOW, JOBS_OF_WINDOW, JobData, JobState, LINES_BEFORE_ERROR,
+    LINES_OF_WINDOW, LINES_READ_MAX, LogData, OtherRuns, Panel, Parent, RunData, RunQuery, TREE_RUNS_MAX,
+    TreeRun, View, first_error,
 };
 
 const LINES_OF_READ: i64 = 5_000;
@@ -71,11 +72,11 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
     } else if query.view == View::Graph {
         edges = store.jobs().dependencies(run_id)?;
     }
+    let tree = tree(store, &run)?;
     Ok(RunData {
         version: definitions.last().and_then(|definition| definition.version),
         definitions: definitions.len(),
         parent: parent(store, &run)?,
-        tree: tree(store, &run)?,
         schedule: run.schedule_id.map(|id| store.schedules().get(id)).transpose()?.map(|found| found.name),
         slot_holders: match run.concurrency.as_ref().filter(|_| run.waits_for.is_some()) {
             Some((key, _limit)) => store.runs().slot_holders(key)?,
@@ -97,10 +98,11 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
         failure: match &focused {
             // An allowed failure is no error of a run that succeeded.
             Some(job) if job.status == JobStatus::Failed && run.status != RunStatus::Successful => {
-                Some(failure(store, &run, job)?)
+                Some(failure(store, &run, job, &tree)?)
             }
             Some(_) | None => None,
         },
+        tree,
         job: shown,
         jobs: found.rows,
         matching: found.matching,
@@ -172,7 +174,7 @@ fn statuses(state: JobState) -> Vec<JobStatus> {
 }
 
 /// The error of a run, and how it was in other runs.
-fn failure(store: &Store, run: &Run, job: &FocusedJob) -> Result<FailureData> {
+fn failure(store: &Store, run: &Run, job: &FocusedJob, tree: &[TreeRun]) -> Result<FailureData> {
     let others = other_runs(store.runs().failures_since(0)?, run);
     let first = first_error_of(store, job.id, job.attempt)?;
     Ok(FailureData {
@@ -180,6 +182,14 @@ fn failure(store: &Store, run: &Run, job: &FocusedJob) -> Result<FailureData> {
         others,
         last_successful: store.runs().last_successful_before(&run.workflow, run.id)?,
         first_error: first,
+        called: match failed_below(tree, run.id) {
+            Some(below) => {
+                let job = store.runs().focused_jobs(&[below.id])?.remove(&below.id);
+                let workflow = below.workflow.clone();
+                job.filter(|job| job.status == JobStatus::Failed).map(|job| CalledFailure { workflow, job })
+            }
+            None => None,
+        },
     })
 }
 

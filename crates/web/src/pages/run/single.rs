@@ -87,6 +87,7 @@ fn failure_box(data: &SingleData, reader: &Reader) -> FailureBox {
         .map_or_else(String::new, |(_line, text)| without_terminal_sequences(text).trim().to_owned());
     let error = job.last_error.as_deref().map_or("", first_line);
     FailureBox {
+        called: None,
         title: failure_title("It", job.failures, error, &text),
         text,
         others: None,

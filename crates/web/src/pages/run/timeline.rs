@@ -178,11 +178,9 @@ impl SpanSort {
             | SpanSort::FailedAllowed
             | SpanSort::Cancelled
             | SpanSort::Running => true,
-            SpanSort::Ready
-            | SpanSort::Waiting
-            | SpanSort::Backoff
-            | SpanSort::Ended
-            | SpanSort::Items => false,
+            SpanSort::Ready | SpanSort::Waiting | SpanSort::Backoff | SpanSort::Ended | SpanSort::Items => {
+                false
+            }
         }
     }
 }
@@ -683,13 +681,21 @@ mod tests {
             ..named(id, name, job(JobStatus::Successful, Some(from), Some(until)))
         };
         let after = named(2, "after", job(JobStatus::Skipped, None, None));
-        let jobs = [group.clone(), after, item(3, "each[0]", 20_000, 30_000), item(4, "each[1]", 30_000, 40_000)];
+        let jobs =
+            [group.clone(), after, item(3, "each[0]", 20_000, 30_000), item(4, "each[1]", 30_000, 40_000)];
         let timeline = Timeline::new(&jobs, &BTreeMap::new(), 0, &times);
         let names: Vec<&str> = timeline.rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["each", "each[0]", "each[1]", "after"]);
         let row = &timeline.rows[0];
-        assert_eq!((row.bars[0].class, row.took.as_str(), row.label.as_str()), ("g", "20s", "all items, 20s"));
-        assert_eq!(timeline.legend[..2], [("k", "ran"), ("g", "all items")], "only what is there is explained");
+        assert_eq!(
+            (row.bars[0].class, row.took.as_str(), row.label.as_str()),
+            ("g", "20s", "all items, 20s")
+        );
+        assert_eq!(
+            timeline.legend[..2],
+            [("k", "ran"), ("g", "all items")],
+            "only what is there is explained"
+        );
         // A window of a large run has no items.
         let alone = Timeline::new(&[group], &BTreeMap::new(), 0, &times);
         assert_eq!((alone.rows[0].took.as_str(), alone.folds.len()), ("30s", 0));

@@ -79,6 +79,23 @@ impl Tree {
     }
 }
 
+/// The run at which the failure of a run began: of the runs that it called, and of those that they called, a failed one that
+/// called no other failed one. `None` if none of its own failed.
+pub(super) fn failed_below(runs: &[TreeRun], run_id: i64) -> Option<&TreeRun> {
+    let mut found: Option<&TreeRun> = None;
+    // A run is below those that called it, so each step is to a newer run.
+    for _ in runs {
+        let above = found.map_or(run_id, |run| run.id);
+        let is_called = |run: &&TreeRun| run.started_by.as_ref().is_some_and(|(id, _)| *id == above);
+        let failed = |run: &&TreeRun| run.status == RunStatus::Failed;
+        match runs.iter().filter(is_called).find(failed) {
+            Some(run) => found = Some(run),
+            None => break,
+        }
+    }
+    found
+}
+
 /// What failed comes first, then what is unfinished.
 fn place(status: RunStatus) -> u8 {
     match status {
@@ -117,6 +134,14 @@ mod tests {
             tree.rows.iter().map(|row| (row.id, row.depth, row.is_current)).collect();
         assert_eq!(rows, [(1, 0, false), (3, 1, true), (2, 1, false), (4, 2, false)]);
         assert!(Tree::new(&runs[..1], 1, &reader()).is_none() && Tree::new(&[], 1, &reader()).is_none());
+    }
+
+    #[test]
+    fn a_failure_began_at_the_lowest_run_that_failed() {
+        let (ok, bad) = (RunStatus::Successful, RunStatus::Failed);
+        let runs = [run(1, None, bad), run(2, Some(1), ok), run(3, Some(1), bad), run(4, Some(3), bad)];
+        let found = |id| failed_below(&runs, id).map(|run| run.id);
+        assert_eq!([found(1), found(2), found(3), found(4)], [Some(4), None, Some(4), None]);
     }
 
     #[test]
