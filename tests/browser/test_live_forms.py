@@ -30,7 +30,7 @@ def test_an_approval_that_is_half_filled_in(server, visitors):
     expect(own).to_contain_text("Release 1.2?")
     mark(page)
     own.get_by_label("stage").select_option("live")
-    own.get_by_label("Reason against it").fill("not on Friday")
+    own.get_by_label("Reason for rejecting").fill("not on Friday")
     own.get_by_label("ticket").fill("OPS-12")
     page.keyboard.press("ArrowLeft")
     caret = page.evaluate(CARET)
@@ -41,7 +41,7 @@ def test_an_approval_that_is_half_filled_in(server, visitors):
     expect(row_of(page, third)).to_be_visible()
     expect(own.get_by_label("ticket")).to_have_value("OPS-12")
     expect(own.get_by_label("stage")).to_have_value("live")
-    expect(own.get_by_label("Reason against it")).to_have_value("not on Friday")
+    expect(own.get_by_label("Reason for rejecting")).to_have_value("not on Friday")
     assert page.evaluate(CARET) == caret
     for run in (first, third):
         if row_of(page, run).count():
@@ -78,9 +78,9 @@ def test_a_person_rejects_on_the_page_of_the_run(server, visitors):
     page.goto(f"/runs/{run}?job={server.job(run, 'allowed')['job_id']}")
     reject = button(page, f"Reject allowed of run {run}")
     reject.click()
-    expect(page.get_by_label("Reason against it")).to_be_focused()
+    expect(page.get_by_label("Reason for rejecting")).to_be_focused()
     assert server.run(run)["finished_at"] is None, "a reason is needed"
-    page.get_by_label("Reason against it").fill("the tests are red")
+    page.get_by_label("Reason for rejecting").fill("the tests are red")
     reject.click()
     expect(state(page)).to_have_text("Failed")
     expect(page.get_by_text("the tests are red").first).to_be_visible()
