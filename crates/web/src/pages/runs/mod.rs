@@ -153,7 +153,7 @@ pub fn page(data: &RunsData, reader: &Reader) -> askama::Result<String> {
 fn tabs(data: &RunsData, reader: &Reader) -> Vec<TabLink> {
     let tabs = [
         (Tab::All, "All", None),
-        (Tab::Running, "Running", Some(RUNNING)),
+        (Tab::Running, "Running or waiting", Some(RUNNING)),
         (Tab::Pending, "Pending", Some(WAITING)),
         (Tab::Failed, "Failed", Some(FAILED)),
         (Tab::Cancelled, "Cancelled", Some(CANCELLED)),
