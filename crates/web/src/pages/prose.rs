@@ -1,5 +1,9 @@
 //! Sentences in which commands and names stand between backticks.
 
+use chrono::DateTime;
+
+use super::times::Times;
+
 /// A part of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -21,6 +25,43 @@ pub fn parts(sentence: &str) -> Vec<Part> {
         .map(|(at, text)| Part { text: text.to_owned(), is_code: at % 2 == 1 })
         .filter(|part| !part.text.is_empty())
         .collect()
+}
+
+/// The same with instants in the zone of the reader: the command line writes them in the zone of the server, such as
+/// `2026-11-21 02:36:00 +00:00`. Commands stay as they are.
+#[must_use]
+pub fn parts_for(sentence: &str, times: &Times) -> Vec<Part> {
+    let mut parts = parts(sentence);
+    for part in parts.iter_mut().filter(|part| !part.is_code) {
+        part.text = in_zone(&part.text, times);
+    }
+    parts
+}
+
+fn in_zone(text: &str, times: &Times) -> String {
+    const DATE_AND_TIME: usize = "2026-11-21 02:36:00".len();
+    let mut words = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let instant = ["UTC", "+00:00"].iter().find_map(|zone| {
+            let candidate = rest.get(..DATE_AND_TIME + 1 + zone.len())?;
+            let offset = candidate.replace("UTC", "+00:00");
+            let at = DateTime::parse_from_str(&offset, "%Y-%m-%d %H:%M:%S %:z").ok()?;
+            Some((candidate.len(), at.timestamp_millis()))
+        });
+        let read = match instant {
+            Some((read, at_ms)) => {
+                words.push_str(&times.stamp(at_ms).short);
+                read
+            }
+            None => {
+                words.push(first);
+                first.len_utf8()
+            }
+        };
+        rest = &rest[read..];
+    }
+    words
 }
 
 /// What a message says, as a sentence that stands alone: with a capital and a full stop, unless it begins with a name.
@@ -53,6 +94,20 @@ mod tests {
         );
         assert_eq!(of("one ` alone"), owned(&[("one ` alone", false)]));
         assert_eq!(of(""), owned(&[]));
+    }
+
+    #[test]
+    fn instants_are_in_the_zone_of_the_reader() {
+        let times = Times { zone: Times::zone("Europe/Berlin"), now_ms: 1_795_647_600_000 };
+        let of = |sentence| -> String {
+            parts_for(sentence, &times).into_iter().map(|part| part.text).collect::<Vec<_>>().concat()
+        };
+        let utc = "It waits until 2026-11-28 23:04:01 +00:00 (in 2d), ü.";
+        assert_eq!(of(utc), "It waits until 29 Nov 00:04 (in 2d), ü.");
+        assert_eq!(of("at 2026-11-28 23:04:01 UTC"), "at 29 Nov 00:04");
+        assert_eq!(of("at 2026-11-28 18:04:01 -05:00"), "at 29 Nov 00:04");
+        let command = "`windlass change j7 --at '2026-11-28 23:04:01 +00:00'` moves 2026-11-28";
+        assert_eq!(of(command), command.replace('`', ""));
     }
 
     #[test]

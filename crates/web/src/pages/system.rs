@@ -63,8 +63,11 @@ pub fn page(health: &DoctorView, workers: &[Worker], reader: &Reader) -> askama:
                 about: finding.about,
                 look,
                 word,
-                message: prose::parts(&finding.message),
-                next_step: finding.next_step.as_deref().map_or_else(Vec::new, prose::parts),
+                message: prose::parts_for(&finding.message, &reader.times),
+                next_step: finding
+                    .next_step
+                    .as_deref()
+                    .map_or_else(Vec::new, |text| prose::parts_for(text, &reader.times)),
             }
         })
         .collect();

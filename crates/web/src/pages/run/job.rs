@@ -10,7 +10,7 @@ use crate::pages::approvals::{Decision, LeadsTo, Sent};
 use crate::pages::frame::Reader;
 use crate::pages::look::{Failure, Look};
 use crate::pages::prose;
-use crate::pages::times::{Stamp, duration, grouped};
+use crate::pages::times::{Stamp, Times, duration, grouped};
 
 /// So many items are shown at a time.
 pub const ITEMS_OF_WINDOW: i64 = 100;
@@ -122,7 +122,7 @@ impl JobCard {
                 }
                 Panel::Attempts => Shown::Attempts(attempts(data, &query, reader, href)),
                 Panel::Data => Shown::Data(values(data, page)),
-                Panel::Why => Shown::Why(reasons(data)),
+                Panel::Why => Shown::Why(reasons(data, &reader.times)),
                 Panel::Items => Shown::Items(items(data, page, reader, href)),
                 Panel::Definition => Shown::Definition(
                     data.definition.clone().unwrap_or_else(|| "The definition has no such job.".to_owned()),
@@ -133,7 +133,7 @@ impl JobCard {
                 .started_run
                 .as_ref()
                 .map(|(id, workflow, status)| (*id, workflow.clone(), Look::of_run(*status))),
-            reasons: reasons(data),
+            reasons: reasons(data, &reader.times),
             hidden: vec![("view", query.view.name().to_owned()), ("job", job.id.to_string())],
             decision: data
                 .approval
@@ -143,8 +143,8 @@ impl JobCard {
     }
 }
 
-fn reasons(data: &JobData) -> Vec<Vec<prose::Part>> {
-    data.reasons.iter().map(|reason| prose::parts(reason)).collect()
+fn reasons(data: &JobData, times: &Times) -> Vec<Vec<prose::Part>> {
+    data.reasons.iter().map(|reason| prose::parts_for(reason, times)).collect()
 }
 
 /// The items that failed first, then those that run.
