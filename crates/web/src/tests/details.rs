@@ -89,6 +89,7 @@ fn items_come_by_windows_in_the_job_that_they_belong_to() {
     let body = page(&site, &cookie, &format!("/runs/{run_id}?view=table&job={}", group.id));
     assert!(body.contains("1 to 2 of 2") && !body.contains(">each[249]<"), "the jobs without items");
     assert!(body.contains("1 to 100 of 250 items, those that failed first"), "{body}");
+    assert!(body.contains("<b>0</b> of 252 jobs successful, <b>1</b> failed</span>"), "{body}");
     let (first, second) = (body.find(">each[240]<").unwrap(), body.find(">each[0]<").unwrap());
     assert!(first < second && body.contains("&lt;script&gt;x&lt;/script&gt;"));
     let next = body.split("rel=\"next\" href=\"").last().unwrap().split('"').next().unwrap();

@@ -218,6 +218,8 @@ struct RunPage<'d> {
     took: Option<String>,
     usual: Option<String>,
     successful: String,
+    /// How many failed, if that is more than none.
+    failed: Option<String>,
     total: String,
     params: String,
     version: Option<i64>,
@@ -277,6 +279,7 @@ pub fn page(data: &RunData, reader: &Reader) -> askama::Result<String> {
         took: took_ms(run, times.now_ms).map(duration),
         usual: data.usual_ms.map(duration),
         successful: grouped(data.counts.of(JobStatus::Successful)),
+        failed: Some(data.counts.of(JobStatus::Failed)).filter(|count| *count > 0).map(grouped),
         total: grouped(data.counts.total()),
         params: params_in_a_line(&run.params),
         version: data.version,
