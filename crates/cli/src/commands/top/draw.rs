@@ -24,11 +24,11 @@ const HELP: &[(&str, &str)] = &[
     ("tab, 1 2 3 4", "go to the next part, or to a part"),
     ("↑ ↓ or k j", "select a row, or move the output"),
     ("page up, page down", "the same by pages; g and G to the ends"),
-    ("enter", "running job: its output; failures: their runs"),
-    ("esc", "back; without a list to leave: drop the filter"),
+    ("enter", "show the output, or runs that failed"),
+    ("esc", "back, or show all rows again"),
     ("/", "show only rows with a text"),
     ("← →", "move the output to the side"),
-    ("p", "pause the selected queue, or end its pause"),
+    ("p", "pause the queue, or end its pause"),
     ("q, Ctrl-C", "quit"),
 ];
 

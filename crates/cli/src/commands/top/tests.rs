@@ -188,6 +188,8 @@ fn the_other_screens() {
     let (mut app, size) = full(80, 24);
     press(&mut app, &[Key::Character('?')]);
     assert_picture("help", &app, size);
+    let narrow = picture(&app, (60, size.1));
+    assert!(narrow.lines().skip(1).all(|line| !line.contains('…')), "nothing is cut at 60 columns: {narrow}");
     press(&mut app, &[Key::Escape, Key::Character('1'), Key::Down, Key::Character('p')]);
     assert_picture("a_question_about_a_queue", &app, size);
     press(&mut app, &[Key::Escape, Key::Character('3'), Key::Enter]);
