@@ -13,6 +13,7 @@ use crate::text::time;
 use crate::text::values::counted;
 
 const MEGABYTE: i64 = 1024 * 1024;
+const GIGABYTE: i64 = 1024 * MEGABYTE;
 /// Less free space than this is a problem: the next checkpoint may fail.
 const DISK_PROBLEM_BYTES: u64 = 64 * 1024 * 1024;
 /// Less free space than this is a warning.
@@ -48,10 +49,11 @@ fn problem(about: &'static str, words: impl Into<String>, next_step: impl Into<S
     Finding { about, state: Severity::Problem, message: words.into(), next_step: Some(next_step.into()) }
 }
 
-fn megabytes(bytes: i64) -> String {
+fn size_in_words(bytes: i64) -> String {
     match bytes {
         small if small < MEGABYTE => format!("{} kB", small / 1024),
-        large => format!("{} MB", large / MEGABYTE),
+        medium if medium < 10 * GIGABYTE => format!("{} MB", medium / MEGABYTE),
+        large => format!("{} GB", large / GIGABYTE),
     }
 }
 
@@ -442,7 +444,7 @@ pub(super) fn disk(disk: Option<Disk>, size: FileSize) -> Finding {
     let Some(Disk { free_bytes, total_bytes }) = disk else {
         return warning("disk", "the free space is unknown", "look with `df`");
     };
-    let shown = |bytes: u64| megabytes(i64::try_from(bytes).unwrap_or(i64::MAX));
+    let shown = |bytes: u64| size_in_words(i64::try_from(bytes).unwrap_or(i64::MAX));
     let words = format!("{} of {} are free", shown(free_bytes), shown(total_bytes));
     // A checkpoint copies the WAL into the file, which may grow by as much.
     let needed = DISK_PROBLEM_BYTES.max(size.wal_bytes.unsigned_abs());
@@ -456,7 +458,8 @@ pub(super) fn disk(disk: Option<Disk>, size: FileSize) -> Finding {
 }
 
 pub(super) fn file(size: FileSize, hint: impl Fn(&str) -> String) -> Finding {
-    let words = format!("{}, of which {} are free", megabytes(size.bytes), megabytes(size.free_bytes));
+    let words =
+        format!("{}, of which {} are free", size_in_words(size.bytes), size_in_words(size.free_bytes));
     if size.free_bytes < FREE_BYTES || size.free_bytes < size.bytes / 2 {
         return ok("file", words);
     }
@@ -470,7 +473,7 @@ pub(super) fn file(size: FileSize, hint: impl Fn(&str) -> String) -> Finding {
 
 /// `openers` are the processes that have the file open, if somebody has looked for them.
 pub(super) fn wal(size: FileSize, openers: Option<&[(i32, String)]>) -> Finding {
-    let words = format!("the write-ahead log has {}", megabytes(size.wal_bytes));
+    let words = format!("the write-ahead log has {}", size_in_words(size.wal_bytes));
     if size.wal_bytes < WAL_LARGE_BYTES {
         return ok("wal", words);
     }
@@ -491,4 +494,15 @@ pub(super) fn backup(is_file: bool, hint: impl Fn(&str) -> String) -> Finding {
     let command =
         if is_file { format!("`{}` makes one", hint("db backup FILE")) } else { "see pg_dump".to_owned() };
     ok("backup", format!("windlass keeps no list of backups; {command}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_that_people_read() {
+        let words = [2_048, 3 * MEGABYTE, 9_999 * MEGABYTE, 258_019 * MEGABYTE].map(size_in_words);
+        assert_eq!(words, ["2 kB", "3 MB", "9999 MB", "251 GB"]);
+    }
 }
