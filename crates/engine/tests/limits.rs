@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::store::{
-    ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, RetrySelection,
-    Scope, Setting, WorkerCapabilities,
+    AuditFilter, Change, ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate,
+    Reason, RetrySelection, Scope, Setting, Subject, WorkerCapabilities,
 };
 use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, RunStatus, WaitsFor};
@@ -523,4 +523,26 @@ fn limits_hold_while_many_workers_claim() {
         }
     });
     bench.assert_sound();
+}
+
+#[test]
+fn a_recorded_change_of_limits_says_the_new_ones_and_is_one_line() {
+    let bench = Bench::new();
+    bench.enqueue(NewJob { queue: "line".to_owned(), priority: 5, ..noop() });
+    let recorded = bench.store.recorded(Change {
+        caller: "ada".to_owned(),
+        address: None,
+        subject: Subject::Queue("line".to_owned()),
+        traceparent: None,
+    });
+    let limits = QueueLimits {
+        max_running: Setting::Set(4),
+        rate: Setting::Clear,
+        order: Setting::Set(Order::Arrival),
+    };
+    recorded.queues().limit("line", limits).unwrap();
+    let lines = bench.store.access().audit(&AuditFilter::default()).unwrap().rows;
+    let results: Vec<Option<&str>> = lines.iter().map(|line| line.result.as_deref()).collect();
+    assert_eq!(results, [Some("at most 4 running, no rate, in order of arrival")]);
+    assert_eq!(bench.raw().value::<i64>("SELECT max(priority) FROM jobs"), 0);
 }

@@ -7,7 +7,10 @@ use super::before::{self, Subject};
 use crate::store::accepted::{ListedTable, TimeRange, ids_accepted_in};
 use crate::store::events::Signalled;
 use crate::store::page::{IdRange, SEARCH_MAX, search_text};
-use crate::store::{Access, Applied, Cancellation, Cursor, Page, RegistrationChange, Store, Submitted};
+use crate::store::{
+    Access, Applied, Cancellation, Cursor, Order, Page, QueueLimits, Rate, RegistrationChange, Setting,
+    Store, Submitted,
+};
 use crate::trace::TraceParent;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, first};
@@ -203,8 +206,33 @@ fn result_of(value: &dyn Any) -> Option<String> {
     if let Some(false) = value.downcast_ref::<bool>() {
         return Some("nothing was different before".to_owned());
     }
+    if let Some(limits) = value.downcast_ref::<QueueLimits>() {
+        return Some(limits_of(limits));
+    }
     let cancellation = value.downcast_ref::<Cancellation>()?;
     Some(format!("{} cancelled, {} stopping", counted(cancellation.cancelled), cancellation.stopping))
+}
+
+/// The settings that were changed: `at most 4 running, no rate`.
+fn limits_of(limits: &QueueLimits) -> String {
+    let max_running = match limits.max_running {
+        Setting::Keep => None,
+        Setting::Clear => Some("any number running".to_owned()),
+        Setting::Set(number) => Some(format!("at most {number} running")),
+    };
+    let rate = match limits.rate {
+        Setting::Keep => None,
+        Setting::Clear => Some("no rate".to_owned()),
+        Setting::Set(Rate { jobs, interval_ms }) => {
+            Some(format!("at most {jobs} starting in {interval_ms} ms"))
+        }
+    };
+    let order = match limits.order {
+        Setting::Keep => None,
+        Setting::Clear | Setting::Set(Order::Priority) => Some("by priority".to_owned()),
+        Setting::Set(Order::Arrival) => Some("in order of arrival".to_owned()),
+    };
+    [max_running, rate, order].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn counted(jobs: i64) -> String {

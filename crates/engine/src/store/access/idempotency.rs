@@ -114,8 +114,8 @@ fn check(key: &IdempotencyKey, request: &str) -> Result<()> {
     match key.request == request {
         true => Ok(()),
         false => Err(Error::conflict(
-            "use an idempotency key",
-            "it belongs to another request; use another key for another request",
+            "repeat a request",
+            "its idempotency key belongs to another request; send a new key with a new request",
         )),
     }
 }

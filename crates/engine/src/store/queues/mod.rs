@@ -1,8 +1,8 @@
 //! Queues: pauses, limits and order. A queue without a row here has no rules.
 
-use crate::store::Queues;
 use crate::store::evidence::Evidence;
 use crate::store::stats::Count;
+use crate::store::{Queues, Store};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, all};
 use windlass_system::wake_ups::WakeUps;
@@ -124,7 +124,8 @@ impl Queues<'_> {
         check(name, &limits)?;
         let (queue, now_ms) = (name.to_owned(), self.store.clock.now_ms());
         self.store.write("limit a queue", Evidence::Token, move |connection| {
-            write_limits(connection, &queue, limits, now_ms)
+            write_limits(connection, &queue, limits, now_ms)?;
+            Ok(limits)
         })?;
         if limits.order == Setting::Set(Order::Arrival) {
             self.clear_priorities(name)?;
@@ -132,11 +133,13 @@ impl Queues<'_> {
         Ok(())
     }
 
-    /// Sets the priority of pending jobs to 0, because the queue keeps the order of arrival.
+    /// Sets the priority of pending jobs to 0, because the queue keeps the order of arrival. It is a part of that change, and not
+    /// recorded as another one.
     fn clear_priorities(&self, name: &str) -> Result<()> {
+        let store = Store { change: None, ..self.store.clone() };
         loop {
             let name = name.to_owned();
-            let cleared = self.store.write("clear priorities in a queue", Evidence::Repeat, move |connection| {
+            let cleared = store.write("clear priorities in a queue", Evidence::Repeat, move |connection| {
                 connection.execute(
                     "UPDATE jobs SET priority = 0
                      WHERE id {in SELECT id FROM jobs
