@@ -4,6 +4,7 @@ mod axis;
 mod first_error;
 mod graph;
 mod job;
+mod life;
 mod log;
 mod query;
 pub mod read;
@@ -21,8 +22,8 @@ pub use first_error::first_error;
 pub use job::{ITEMS_OF_WINDOW, JobData};
 pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LINES_READ_MAX, LogData, line_html};
 
+pub use life::{LifePart, life_of};
 pub use query::{JobState, Panel, RunQuery, View};
-pub use timeline::{LifePart, life_of};
 
 use super::fields::FieldSort;
 use super::frame::{Frame, Reader, Section};
