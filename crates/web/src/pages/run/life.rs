@@ -232,7 +232,7 @@ fn push_wait(life: &mut Vec<Span>, sort: SpanSort, from_ms: i64, until_ms: i64) 
     let lasted = duration(until_ms.saturating_sub(from_ms));
     let title = match sort {
         SpanSort::Ready => format!("ready for {lasted}"),
-        SpanSort::Backoff => format!("{lasted} until the next try"),
+        SpanSort::Backoff => format!("{lasted} until the next attempt"),
         SpanSort::Waiting
         | SpanSort::Successful
         | SpanSort::Failed

@@ -152,7 +152,7 @@ fn waits(job: &FocusedJob, reader: &Reader) -> String {
         (JobStatus::Scheduled, _) => {
             let at = reader.times.stamp(job.execute_after).short;
             match retried {
-                Some(error) => format!("next try at {at}: {error}"),
+                Some(error) => format!("next attempt at {at}: {error}"),
                 None => format!("starts at {at}"),
             }
         }
