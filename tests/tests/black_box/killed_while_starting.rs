@@ -13,11 +13,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use windlass_tests::{Engine, Sandbox, eventually};
 
 /// Takes a write lease on the file of its argument. Creates one file when it has the lease, and another one when a
-/// process waits for it. Releases the lease when its input ends.
+/// process waits for it. Releases the lease when its input ends. The file is open for reading only: the kernel
+/// releases a lease before it counts a writer as gone, and `execve` of a program that has a writer fails.
 const TAKE_LEASE: &str = "
 import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, lambda number, frame: open('asked', 'w').close())
-file = os.open(sys.argv[1], os.O_RDWR)
+file = os.open(sys.argv[1], os.O_RDONLY)
 fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 open('leased', 'w').close()
 sys.stdin.read()
