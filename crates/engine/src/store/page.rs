@@ -9,7 +9,11 @@ use windlass_db::error::{Error, Result};
 pub const PAGE_MAX: i64 = 10_000;
 /// The rows that one search looks at before it stops: as many as are compared in less than a tenth of a second.
 pub const SEARCH_MAX: i64 = 50_000;
-/// How many rows one search may look at: from 1 to [`SEARCH_MAX`], which is the default. Several searches for one answer share them.
+/// How far one search may look. Several searches for one answer share it.
+///
+/// A search looks at this many rows: from 1 to [`SEARCH_MAX`], which is the default. If they lie far apart, each is on a page of the
+/// file of its own, and takes longer to read. So a search stops after a tenth of the rows if it has looked through twice as many
+/// ids by then, and else when it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchBound {
     rows: i64,
@@ -31,6 +35,32 @@ impl SearchBound {
     /// How many rows each of some ranges may look at.
     pub(in crate::store) fn for_each_of(self, ranges: usize) -> i64 {
         (self.rows / i64::try_from(ranges).unwrap_or(i64::MAX).max(1)).max(1)
+    }
+}
+
+/// How far a search looks along one index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) struct SearchReach {
+    /// The most rows that it looks at.
+    pub(in crate::store) rows: i64,
+    /// The most rows if they lie far apart.
+    pub(in crate::store) rows_apart: i64,
+    /// How many ids it looks through, if it has not looked at `rows` rows before.
+    ids: i64,
+}
+
+impl SearchReach {
+    pub(in crate::store) fn of(rows: i64) -> SearchReach {
+        SearchReach { rows, rows_apart: (rows / 10).max(1), ids: rows * 2 }
+    }
+
+    /// The lowest id that the search reads; none if it reads all. `highest` is the id of the first row, `apart` that of the last
+    /// of `rows_apart` rows, and `last` that of the last of `rows`, if there are so many.
+    pub(in crate::store) fn floor(self, highest: i64, apart: i64, last: Option<i64>) -> Option<i64> {
+        let through_ids = highest.saturating_sub(self.ids - 1);
+        // Ids begin at 1.
+        let floor = (through_ids > 1).then_some(through_ids.min(apart));
+        floor.max(last)
     }
 }
 
@@ -153,6 +183,20 @@ mod tests {
     fn a_search_that_stopped_goes_on_where_it_stopped() {
         let page = page(vec![3, 9], |id| *id, 3, Some(2));
         assert_eq!(page, Page { rows: vec![9, 3], next: Some(2), searched_to: Some(2) });
+    }
+
+    #[test]
+    fn a_search_stops_earlier_among_rows_that_lie_far_apart() {
+        let reach = SearchReach::of(50_000);
+        assert_eq!((reach.rows, reach.rows_apart, reach.ids), (50_000, 5_000, 100_000));
+        // One row after the other: after all rows.
+        assert_eq!(reach.floor(900_000, 895_001, Some(850_001)), Some(850_001));
+        // One of four: after the ids.
+        assert_eq!(reach.floor(900_000, 880_004, Some(700_004)), Some(800_001));
+        // One of a hundred: after a tenth of the rows.
+        assert_eq!(reach.floor(900_000, 400_100, None), Some(400_100));
+        // All ids are looked through.
+        assert_eq!(reach.floor(90_000, 80_000, None), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::status::{RunSource, RunStatus, StopReason};
 use crate::store::accepted::{ListedTable, TimeRange, ids_accepted_in};
-use crate::store::page::{Cursor, IdRange, Page, SearchBound, page, search_text};
+use crate::store::page::{Cursor, IdRange, Page, SearchBound, SearchReach, page, search_text};
 use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::runs::{Run, read_run};
 use crate::store::{Runs, json_ids, json_list};
@@ -75,8 +75,7 @@ pub enum StartedBy {
 ///
 /// The workflow, the states, the tag, the run key and the time of creation are found by indexes; of the runs with a tag, workflows
 /// and states are compared row by row. All other filters compare row by
-/// row, and stop after [`SEARCH_MAX`](crate::store::SEARCH_MAX) rows, or fewer by `search`, or half of them with a tag: see
-/// [`Page::searched_to`].
+/// row, and stop where [`SearchBound`] says, or after half of it with a tag: see [`Page::searched_to`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Of this workflow.
@@ -481,20 +480,24 @@ fn lowest_id_searched(
     ids: IdRange,
     bound: SearchBound,
 ) -> Result<Option<i64>> {
-    if paths.is_empty() {
-        return Ok(None);
-    }
-    let rows = bound.for_each_of(paths.len());
-    let queries: Vec<PlainQuery<'_>> = paths
+    let reach: Vec<SearchReach> = paths
         .iter()
-        .map(|path| {
-            let rows_before = path.rows_looked_at(rows) - 1;
-            let range = vec![ids.from.into(), ids.below.into(), rows_before.into()];
-            (path.last_id_sql(), [range, path.values_of_range()].concat())
-        })
+        .map(|path| SearchReach::of(path.rows_looked_at(bound.for_each_of(paths.len()))))
         .collect();
-    let floors = rows_of_each(connection, &queries, |row| row.integer(0))?;
-    Ok(floors.into_iter().flatten().max())
+    let mut queries: Vec<PlainQuery<'_>> = Vec::new();
+    for (path, reach) in paths.iter().zip(&reach) {
+        for rows in [1, reach.rows_apart, reach.rows] {
+            let range = vec![ids.from.into(), ids.below.into(), (rows - 1).into()];
+            queries.push((path.last_id_sql(), [range, path.values_of_range()].concat()));
+        }
+    }
+    let found = rows_of_each(connection, &queries, |row| row.integer(0))?;
+    let id_at = |index: usize| found.get(index).and_then(|rows| rows.first().copied());
+    let floors = reach
+        .iter()
+        .enumerate()
+        .filter_map(|(path, reach)| reach.floor(id_at(3 * path)?, id_at(3 * path + 1)?, id_at(3 * path + 2)));
+    Ok(floors.max())
 }
 
 /// What the params of a run are compared with.
