@@ -324,23 +324,20 @@ CREATE TABLE jobs (
     waits_for            {text} CHECK (waits_for IS NULL OR waits_for = 'slot' OR waits_for = 'decision'
                                        OR waits_for = 'event' OR waits_for = 'approval' OR waits_for = 'items'
                                        OR waits_for = 'run'),
-    -- Of an item: the job with `for_each` that it belongs to, its place among the items, and its value as JSON.
+    -- Of an item: the job with `for_each` that it belongs to, and a JSON list of its place among the items and its value.
     group_id             {integer},
-    item_index           {integer},
     item                 {text},
     -- When the scheduler decided that the job runs. A SCHEDULED job that has a `control` and is not decided goes to the
     -- scheduler when its time comes: it sleeps. A decided one is retried, and goes to the workers.
     decided_at           {integer},
     -- When the job must be over: the end of its `deadline`, which began when it was decided.
     deadline_at          {integer},
-    -- The event that a job waits for; the key is empty for an event without one.
-    event_name           {text},
-    event_key            {text},
+    -- The event that a job waits for: its name, a slash, and its key, which is empty for an event without one.
+    event                {text},
     -- When a wait ends without what it waits for.
     wait_ends_at         {integer},
-    -- Of a group: how many of its items may run at a time, and 1 if the first that fails ends the others.
+    -- Of a group: how many of its items may run at a time.
     max_parallel         {integer} CHECK (max_parallel >= 1),
-    fail_fast            {integer} CHECK (fail_fast IS NULL OR fail_fast = 1),
     -- What a row in each state has, the most frequent states first. The table checks it, so that no other program can
     -- break it. A job in one of the last states is finished, or its end was reported. SQLite evaluates a check in each update
     -- that writes one of its columns, so what names `status` is in this one.
@@ -367,8 +364,8 @@ CREATE INDEX jobs_claim_in_run ON jobs (coalesce(root_run_id, run_id), {rank}, i
     WHERE run_id IS NOT NULL AND status = 'PENDING';
 CREATE INDEX jobs_due ON jobs (execute_after, id) WHERE status = 'SCHEDULED';
 -- Also counts the running jobs of a queue.
-CREATE INDEX jobs_running ON jobs (worker_id, id, queue) WHERE status = 'RUNNING';
-CREATE INDEX jobs_failed ON jobs (finished_at) WHERE status = 'FAILED';
+CREATE INDEX jobs_running ON jobs (worker_id, id, queue) WHERE worker_id IS NOT NULL AND status = 'RUNNING';
+CREATE INDEX jobs_failed ON jobs (finished_at) WHERE finished_at IS NOT NULL AND status = 'FAILED';
 -- For pruning standalone jobs. Jobs of a run are pruned with their run.
 CREATE INDEX jobs_finished_alone ON jobs (finished_at)
     WHERE run_id IS NULL AND finished_at IS NOT NULL;
@@ -402,8 +399,7 @@ CREATE INDEX jobs_waiting ON jobs (waits_for, id) WHERE waits_for IS NOT NULL;
 CREATE INDEX jobs_calls_stopping ON jobs (id)
     WHERE waits_for = 'run' AND cancel_requested_at IS NOT NULL;
 -- Jobs that wait for an event, by the event.
-CREATE INDEX jobs_waiting_for_event ON jobs (event_name, event_key, id)
-    WHERE event_name IS NOT NULL AND waits_for = 'event';
+CREATE INDEX jobs_waiting_for_event ON jobs (event, id) WHERE event IS NOT NULL AND waits_for = 'event';
 CREATE INDEX jobs_wait_ends ON jobs (wait_ends_at) WHERE wait_ends_at IS NOT NULL AND waits_for IS NOT NULL;
 
 -- Signals. Their numbers come from `event_counter`, whose row is locked until the event is committed. So a smaller number

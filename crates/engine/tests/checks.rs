@@ -206,21 +206,21 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "a group counts its unfinished items in blocked_by, and ends with the last of them",
         "INSERT INTO jobs (run_id, name, kind, status, waits_for, blocked_by)
              VALUES (1, 'g', 'group', 'WAITING', 'items', 2);
-         INSERT INTO jobs (run_id, name, kind, status, group_id, item_index) VALUES (1, 'g[0]', 'noop', 'PENDING', 5, 0);
+         INSERT INTO jobs (run_id, name, kind, status, group_id, item) VALUES (1, 'g[0]', 'noop', 'PENDING', 5, '[0,7]');
          UPDATE runs SET total_jobs = 5, unfinished_jobs = 5",
         "job j5 counts 2 unfinished items, and has 1",
     ),
     (
         "an unfinished item belongs to a group that waits for it",
-        "UPDATE jobs SET group_id = 1, item_index = 0 WHERE id = 4",
+        "UPDATE jobs SET group_id = 1, item = '[0,7]' WHERE id = 4",
         "job j4 is an item of job j1, which does not wait for it",
     ),
     (
         "no more items of a group run than its max_parallel allows",
         "INSERT INTO jobs (run_id, name, kind, status, waits_for, blocked_by, max_parallel)
              VALUES (1, 'g', 'group', 'WAITING', 'items', 2, 1);
-         INSERT INTO jobs (run_id, name, kind, status, group_id, item_index)
-             VALUES (1, 'g[0]', 'noop', 'PENDING', 5, 0), (1, 'g[1]', 'noop', 'PENDING', 5, 1);
+         INSERT INTO jobs (run_id, name, kind, status, group_id, item)
+             VALUES (1, 'g[0]', 'noop', 'PENDING', 5, '[0,7]'), (1, 'g[1]', 'noop', 'PENDING', 5, '[1,8]');
          UPDATE runs SET total_jobs = 6, unfinished_jobs = 6",
         "job j5 has 2 items that run or may run, and its max_parallel is 1",
     ),

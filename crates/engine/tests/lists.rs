@@ -221,7 +221,7 @@ fn jobs() -> Bench {
     let raw = bench.raw();
     raw.execute("INSERT INTO runs (id, workflow, params) VALUES (1, 'w', '{}'), (2, 'w', '{\"a\":1}'), (3, 'v', '{\"a\":\"x\"}')");
     raw.execute(concat!(
-        "INSERT INTO jobs (run_id, name, kind, queue, status, worker_id, concurrency_key, last_error, payload, waits_for, created_at) ",
+        "INSERT INTO jobs (run_id, name, kind, queue, status, worker_id, concurrency_key, last_error, payload, waits_for, created_at, finished_at) ",
         numbers!("300"),
         " SELECT CASE WHEN n % 5 < 3 THEN n % 5 + 1 END, CASE WHEN n % 5 < 3 THEN 'job ' || (n / 10) END,
                  CASE n % 3 WHEN 0 THEN 'shell' ELSE 'mail' END, CASE n % 4 WHEN 0 THEN 'q0' ELSE 'q1' END,
@@ -229,7 +229,8 @@ fn jobs() -> Bench {
                              WHEN 4 THEN 'FAILED' WHEN 5 THEN 'SKIPPED' WHEN 6 THEN 'CANCELLED' WHEN 7 THEN 'BLOCKED'
                              ELSE 'SUCCESSFUL' END,
                  1, CASE n % 11 WHEN 3 THEN 'key' END,
-                 CASE n % 11 WHEN 4 THEN 'Exit Code ' || n WHEN 5 THEN '100% of a_b' END, '{}', CASE n % 11 WHEN 3 THEN 'slot' END, n * 10000
+                 CASE n % 11 WHEN 4 THEN 'Exit Code ' || n WHEN 5 THEN '100% of a_b' END, '{}', CASE n % 11 WHEN 3 THEN 'slot' END, n * 10000,
+                 CASE WHEN n % 11 IN (4, 5, 6, 8, 9, 10) THEN n * 10000 + 1 END
           FROM numbers
           WHERE n % 5 >= 3 OR n % 10 < 5"
     ));

@@ -272,8 +272,8 @@ fn a_wait_can_be_cancelled_and_begins_again_after_a_retry() {
 fn an_event_wakes_more_jobs_than_one_transaction_does() {
     let shop = Shop::of("[jobs.first]\nwait_for = { event = \"paid\" }");
     shop.turn();
-    let rows = "INSERT INTO jobs (run_id, name, kind, status, waits_for, control, event_name, event_key, started_at)
-        SELECT 1, 'w' || n, 'wait_for', 'WAITING', 'event', '{\"then\":{\"wait_for\":{\"event\":\"paid\"}}}', 'paid', '', 1
+    let rows = "INSERT INTO jobs (run_id, name, kind, status, waits_for, control, event, started_at)
+        SELECT 1, 'w' || n, 'wait_for', 'WAITING', 'event', '{\"then\":{\"wait_for\":{\"event\":\"paid\"}}}', 'paid/', 1
         FROM (WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2500)
               SELECT n FROM numbers) AS numbers";
     shop.bench.raw().execute(rows);

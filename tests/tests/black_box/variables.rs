@@ -30,7 +30,7 @@ fn ends_and_variables_stay_together_when_the_engine_is_killed_at_random_moments(
         engine.kill_9();
         let tables = sandbox.tables();
         let ended: i64 =
-            tables.value("SELECT count(*) FROM jobs WHERE status = 'SUCCESSFUL' AND item_index IS NOT NULL");
+            tables.value("SELECT count(*) FROM jobs WHERE status = 'SUCCESSFUL' AND item IS NOT NULL");
         let counted: String =
             tables.value("SELECT coalesce((SELECT value FROM variables WHERE name = 'counted'), '0')");
         assert_eq!(counted, ended.to_string(), "an item has ended without its variable, or the other way");

@@ -33,8 +33,6 @@ pub struct Expansion {
     pub control: Control,
     /// How many items may run at a time.
     pub max_parallel: Option<i64>,
-    /// Whether the first item that fails ends the others.
-    pub fail_fast: bool,
 }
 
 /// Decides about the items of a group, with the values that its expression reads. `uses` are the names of the jobs that the items'
@@ -53,7 +51,6 @@ pub fn expand(group: &Group, uses: &[String], values: &Json) -> Decision {
         items: items.iter().map(Json::to_string).collect(),
         control: Control { then: group.then.as_deref().cloned(), uses: uses.to_vec(), ..Control::default() },
         max_parallel: group.for_each.max_parallel,
-        fail_fast: group.for_each.fail_fast,
     }))
 }
 

@@ -26,7 +26,7 @@ use crate::status::JobStatus;
 pub use for_each::expand;
 pub use signal::{SentEvent, decide_signal};
 pub use sleep::begin_sleeping;
-pub use wait::{MatchedEvent, Wait, decide_approval, decide_wait_for};
+pub use wait::{MatchedEvent, Wait, decide_approval, decide_wait_for, event_column, parts_of_event};
 
 /// What the scheduler decides before a job runs: the JSON in `jobs.control`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -63,6 +63,18 @@ pub fn decide_wait_for(
     unless_too_late(wait, wait_for.timeout_ms, wait_for.on_timeout, &missing, now_ms)
 }
 
+/// The column `jobs.event` of a job that waits for an event: its name, a slash, and its key. No name has a slash.
+#[must_use]
+pub fn event_column(name: &str, key: &str) -> String {
+    format!("{name}/{key}")
+}
+
+/// The name and the key of an event from the column `jobs.event`. The key is empty if it has none.
+#[must_use]
+pub fn parts_of_event(event: &str) -> (&str, &str) {
+    event.split_once('/').unwrap_or((event, ""))
+}
+
 /// Decides about a job that waits for a person.
 #[must_use]
 pub fn decide_approval(approval: &Approval, wait: Wait, now_ms: i64) -> Decision {

@@ -72,9 +72,9 @@ const OF_RUNS: [OfLists; 6] = [
         5,
     ),
     ("SELECT max(finished_at) FROM runs WHERE finished_at IS NOT NULL AND parent_job_id IS NULL", None, 1),
-    ("SELECT max(finished_at) FROM jobs WHERE status = 'FAILED'", None, 1),
+    ("SELECT max(finished_at) FROM jobs WHERE finished_at IS NOT NULL AND status = 'FAILED'", None, 1),
     (
-        "SELECT worker_id, id FROM jobs WHERE status = 'RUNNING' ORDER BY worker_id, id LIMIT $1",
+        "SELECT worker_id, id FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING' ORDER BY worker_id, id LIMIT $1",
         Some(ROWS_MAX),
         2,
     ),

@@ -236,7 +236,7 @@ impl ForWorkers<'_> {
         // One statement for each status, because each status has a small index of its own.
         let statements = [
             "SELECT DISTINCT queue, kind, requires, code_version FROM jobs
-             WHERE status = 'RUNNING' AND {of_runs_in_active_queues}",
+             WHERE worker_id IS NOT NULL AND status = 'RUNNING' AND {of_runs_in_active_queues}",
             "SELECT DISTINCT queue, kind, requires, code_version FROM jobs
              WHERE status = 'PENDING' AND kind > '' AND {of_runs_in_active_queues}",
             "SELECT DISTINCT queue, kind, requires, code_version FROM jobs

@@ -183,10 +183,10 @@ fn count(connection: &mut dyn Connection, sql: &'static str) -> Result<i64> {
 /// bound, because there may be a million of them.
 fn count_jobs(connection: &mut dyn Connection, late_ms: i64) -> Result<[Count; 6]> {
     const OF_JOBS: &str = "SELECT
-        (SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'RUNNING'
+        (SELECT count(*) FROM (SELECT id FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING'
                                  AND worker_id NOT IN (SELECT id FROM workers WHERE status IN ('ALIVE', 'DRAINING'))
                                LIMIT $1) AS orphans),
-        (SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'RUNNING' ORDER BY worker_id, id LIMIT $1) AS running),
+        (SELECT count(*) FROM (SELECT id FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING' ORDER BY worker_id, id LIMIT $1) AS running),
         (SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > ''
                                ORDER BY queue, kind LIMIT $1) AS pending),
         (SELECT count(*) FROM (SELECT id FROM jobs WHERE waits_for = 'slot' ORDER BY waits_for, id LIMIT $1) AS waiting),

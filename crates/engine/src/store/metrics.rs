@@ -176,7 +176,7 @@ fn count_up_to(connection: &mut dyn Connection, queues: &[&str], limit: i64) -> 
 
 /// One statement for each state, in the order of its index.
 const OTHER_STATES: [&str; 3] = [
-    "SELECT queue, count(*) FROM (SELECT queue FROM jobs WHERE status = 'RUNNING' ORDER BY worker_id, id LIMIT $1) AS counted
+    "SELECT queue, count(*) FROM (SELECT queue FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING' ORDER BY worker_id, id LIMIT $1) AS counted
      GROUP BY queue",
     "SELECT queue, count(*) FROM (SELECT queue FROM jobs WHERE status = 'SCHEDULED' ORDER BY execute_after, id LIMIT $1)
          AS counted GROUP BY queue",

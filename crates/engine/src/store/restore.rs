@@ -77,12 +77,16 @@ impl ForRestore<'_> {
 fn fence_and_pause(connection: &mut dyn Connection, now_ms: i64) -> Result<Restored> {
     let interrupted = all(
         connection,
-        "SELECT id, run_id, name FROM jobs WHERE status = 'RUNNING' ORDER BY id LIMIT $1",
+        "SELECT id, run_id, name FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING' ORDER BY id LIMIT $1",
         &[LABELS_MAX.into()],
         |row| Ok(label(row.integer(0)?, row.optional_integer(1)?, row.lossy_text(2)?.as_deref())),
     )?;
-    let interrupted_jobs =
-        one(connection, "SELECT count(*) FROM jobs WHERE status = 'RUNNING'", &[], |row| row.integer(0))?;
+    let interrupted_jobs = one(
+        connection,
+        "SELECT count(*) FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING'",
+        &[],
+        |row| row.integer(0),
+    )?;
     let fenced = connection.execute(
         "UPDATE workers SET status = 'DEAD', stopped_at = $1 WHERE status IN ('ALIVE', 'DRAINING')",
         &[now_ms.into()],

@@ -183,10 +183,10 @@ fn indexed_jobs(connection: &mut dyn Connection) -> Result<[(JobStatus, Count); 
     one(
         connection,
         "SELECT (SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > ''),
-                (SELECT count(*) FROM jobs WHERE status = 'RUNNING'),
+                (SELECT count(*) FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING'),
                 (SELECT count(*) FROM jobs WHERE status = 'SCHEDULED'),
                 (SELECT count(*) FROM jobs WHERE status = 'WAITING' AND waits_for IS NOT NULL),
-                (SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'FAILED'
+                (SELECT count(*) FROM (SELECT id FROM jobs WHERE finished_at IS NOT NULL AND status = 'FAILED'
                                        ORDER BY finished_at DESC LIMIT $1) AS failed)",
         &[(COUNT_MAX + 1).into()],
         |row| {

@@ -11,7 +11,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         rule: "a running job has a registered worker",
         sql: "SELECT 'job j' || id || ' is RUNNING, and worker ' || worker_id || ' is unknown' FROM jobs
-              WHERE status = 'RUNNING'
+              WHERE worker_id IS NOT NULL AND status = 'RUNNING'
                 AND NOT EXISTS (SELECT 1 FROM workers WHERE {by workers.id = jobs.worker_id})
               LIMIT $1",
         next_step: "`windlass resume`, or any worker, takes it back",
@@ -91,8 +91,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         rule: "a job that waits for an event names it, and one that waits for a person does not",
         sql: "SELECT 'job j' || id || ' waits for ' || waits_for FROM jobs
-              WHERE status = 'WAITING' AND ((waits_for = 'event' AND (event_name IS NULL OR event_key IS NULL))
-                                            OR (waits_for = 'approval' AND event_name IS NOT NULL))
+              WHERE status = 'WAITING' AND ((waits_for = 'event' AND event IS NULL)
+                                            OR (waits_for = 'approval' AND event IS NOT NULL))
               LIMIT $1",
         next_step: REPORT,
     },

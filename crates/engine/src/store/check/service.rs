@@ -13,7 +13,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               FROM (SELECT queues.name,
                            CASE WHEN queues.fifo = 1 THEN 1 ELSE queues.max_running END AS most,
                            (SELECT count(*) FROM jobs
-                            WHERE jobs.status = 'RUNNING' AND jobs.queue = queues.name) AS running
+                            WHERE jobs.worker_id IS NOT NULL AND jobs.status = 'RUNNING' AND jobs.queue = queues.name) AS running
                     FROM queues) AS counted
               WHERE running > most
               LIMIT $1",

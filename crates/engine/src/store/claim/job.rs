@@ -50,18 +50,20 @@ pub struct ClaimedJob {
     pub conditions: Option<Arc<EndConditions>>,
 }
 
-/// Reads an item from two columns: item_index, item. The error is about the row.
-pub(in crate::store) fn read_item(row: &dyn Row, from: usize) -> std::result::Result<Option<Item>, String> {
-    let unreadable = || "the row can't be read: its item is not JSON".to_owned();
-    let index = row.optional_integer(from).map_err(|_no_integer| unreadable())?;
-    let json = row.optional_text(from + 1).map_err(|_no_text| unreadable())?;
-    match (index, json) {
-        (Some(index), Some(json)) => {
-            let value = serde_json::from_str(&json).map_err(|_no_json| unreadable())?;
-            Ok(Some(Item { index, value }))
-        }
-        (Some(_), None) | (None, _) => Ok(None),
-    }
+/// Reads an item from a column: its place and its value. The error is about the row.
+pub(in crate::store) fn read_item(row: &dyn Row, column: usize) -> std::result::Result<Option<Item>, String> {
+    let unreadable =
+        || "the row can't be read: its item is not a JSON list of its place and its value".to_owned();
+    let json = row.optional_text(column).map_err(|_no_text| unreadable())?;
+    let Some(json) = json else { return Ok(None) };
+    let (index, value) = serde_json::from_str(&json).map_err(|_no_json| unreadable())?;
+    Ok(Some(Item { index, value }))
+}
+
+/// The place and the value of an item, as they are in the column. `None` if another program has written something else.
+pub(in crate::store) fn parts_of_item(item: &str) -> Option<(i64, &str)> {
+    let (index, value) = item.strip_prefix('[')?.strip_suffix(']')?.split_once(',')?;
+    Some((index.parse().ok()?, value))
 }
 
 /// Reads [`RetryState`] from consecutive columns: attempt, failures, max_attempts, interruptions,

@@ -80,7 +80,6 @@ static TAKE: UpdateReturning = UpdateReturning {
         "jobs.created_at",
         "jobs.token",
         "jobs.phase",
-        "jobs.item_index",
         "jobs.item",
         "jobs.definition",
         "jobs.queue",
@@ -115,8 +114,8 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
     let (id, run_id, timeout_ms) = (row.integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?);
     let (retry_state, new_run_id) = (read_retry_state(row, 6)?, row.optional_integer(13)?);
     let (created_at, token, phase) = (row.integer(14)?, row.integer(15)?, row.integer(16)?);
-    let definition = row.integer(19)?;
-    let ready_at = row.integer(21)?;
+    let definition = row.integer(18)?;
+    let ready_at = row.integer(20)?;
     let text = |column: usize, what: &str| {
         row.optional_text(column)
             .map_err(|_no_text| format!("the row can't be read: its {what} is not UTF-8 text"))
@@ -136,7 +135,7 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
             definition,
             item: read_item(row, 17)?,
             run_id,
-            queue: row.lossy_text(20).ok().flatten().unwrap_or_default(),
+            queue: row.lossy_text(19).ok().flatten().unwrap_or_default(),
             ready_at,
             name: text(2, "name")?,
             kind: text(3, "kind")?.unwrap_or_default(),

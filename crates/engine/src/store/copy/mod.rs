@@ -140,7 +140,7 @@ fn refuse_if_in_use(connection: &mut dyn Connection, which: &str) -> Result<()> 
     let (workers, jobs) = one(
         connection,
         "SELECT (SELECT count(*) FROM workers WHERE status IN ('ALIVE', 'DRAINING')),
-                (SELECT count(*) FROM jobs WHERE status = 'RUNNING')",
+                (SELECT count(*) FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING')",
         &[],
         |row| Ok((row.integer(0)?, row.integer(1)?)),
     )?;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::decide::for_each::end_reason;
+use crate::decide::{Control, Then};
 use crate::join_rule::{EndColumns, JobEnd};
 use crate::status::JobStatus;
 use crate::store::claim::ready::unblock;
@@ -55,7 +56,6 @@ struct Group {
     /// Its items that have not ended.
     unfinished: i64,
     max_parallel: Option<i64>,
-    is_fail_fast: bool,
 }
 
 /// Reads what [`COUNT_OFF`] returns.
@@ -65,7 +65,6 @@ fn read_group(row: &dyn Row) -> Result<Group> {
         run_id: row.optional_integer(1)?,
         unfinished: row.integer(2)?,
         max_parallel: row.optional_integer(3)?,
-        is_fail_fast: row.optional_integer(4)?.is_some(),
     })
 }
 
@@ -90,7 +89,9 @@ pub(in crate::store) fn end_items(
     }
     for mut group in count_off(connection, &of_groups, now_ms)? {
         let broken = of_groups.get(&group.id).and_then(|ends| ends.broken.as_deref());
-        if let (Some(broken), true) = (broken, group.is_fail_fast && group.unfinished > 0) {
+        if let Some(broken) = broken.filter(|_broken| group.unfinished > 0)
+            && is_fail_fast(connection, group.id)?
+        {
             let reason = format!("`{broken}` failed, and `fail_fast` is set");
             let stopped = stop_items(connection, group.id, Stop::AfterFailure, &reason, now_ms)?;
             group.unfinished = recount(connection, group.id)?;
@@ -113,8 +114,17 @@ static COUNT_OFF: UpdateReturning = UpdateReturning {
     ],
     from: Some("{rows $1: id integer, ended integer} AS news"),
     condition: "{by jobs.id = news.id} AND {guard jobs.status = 'WAITING'} AND jobs.waits_for = 'items'",
-    returning: &["jobs.id", "jobs.run_id", "jobs.blocked_by", "jobs.max_parallel", "jobs.fail_fast"],
+    returning: &["jobs.id", "jobs.run_id", "jobs.blocked_by", "jobs.max_parallel"],
 };
+
+/// Whether the first item of a group that fails ends the others.
+fn is_fail_fast(connection: &mut dyn Connection, group_id: i64) -> Result<bool> {
+    let control = one(connection, "SELECT control FROM jobs WHERE id = $1", &[group_id.into()], |row| {
+        row.lossy_text(0)
+    })?;
+    let control: Option<Control> = control.and_then(|json| serde_json::from_str(&json).ok());
+    Ok(matches!(control, Some(Control { then: Some(Then::ForEach(group)), .. }) if group.for_each.fail_fast))
+}
 
 /// Subtracts items that ended from what their groups wait for.
 fn count_off(
@@ -265,7 +275,7 @@ fn end_group(connection: &mut dyn Connection, group_id: i64, now_ms: i64) -> Res
         connection,
         "SELECT count(*), coalesce(sum(CASE WHEN {is_broken} THEN 1 ELSE 0 END), 0),
                 (SELECT name FROM jobs WHERE group_id IS NOT NULL AND group_id = $1 AND {is_broken}
-                 ORDER BY CASE WHEN status = 'SKIPPED' THEN 1 ELSE 0 END, item_index LIMIT 1)
+                 ORDER BY CASE WHEN status = 'SKIPPED' THEN 1 ELSE 0 END, id LIMIT 1)
          FROM jobs WHERE group_id IS NOT NULL AND group_id = $1",
         &[group_id.into()],
         |row| Ok((row.integer(0)?, row.integer(1)?, row.lossy_text(2)?)),

@@ -2,6 +2,7 @@
 //!
 //! One process at a time dispatches, in the order of the events.
 
+use crate::decide::event_column;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
 use crate::store::triggers::start::{Dispatched, PreparedStarts, TriggerInput};
@@ -135,10 +136,9 @@ fn waiters_of(connection: &mut dyn Connection, event: &NewEvent, limit: usize) -
     all(
         connection,
         "SELECT id FROM jobs
-         WHERE event_name IS NOT NULL AND status = 'WAITING' AND waits_for = 'event'
-           AND event_name = $1 AND event_key = $2
-         ORDER BY id LIMIT $3",
-        &[(&event.name).into(), (&event.key).into(), (limit as i64).into()],
+         WHERE event IS NOT NULL AND status = 'WAITING' AND waits_for = 'event' AND event = $1
+         ORDER BY id LIMIT $2",
+        &[(&event_column(&event.name, &event.key)).into(), (limit as i64).into()],
         |row| row.integer(0),
     )
 }

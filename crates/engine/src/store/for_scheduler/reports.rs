@@ -110,7 +110,7 @@ fn apply_reports(
         connection,
         "SELECT id, worker_id, status, output, last_error,
                 attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry, run_id, phase,
-                item_index, item
+                item
          FROM jobs
          WHERE id {in $1} AND {guard finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')}
          ORDER BY id {lock}",

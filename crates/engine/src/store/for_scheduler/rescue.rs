@@ -154,7 +154,7 @@ fn find_orphans(connection: &mut dyn Connection, stuck: &str) -> Result<Vec<Orph
         "SELECT id, worker_id, attempt, failures, max_attempts, interruptions, max_interruptions,
                 on_interrupt, retry, run_id, name
          FROM jobs
-         WHERE status = 'RUNNING'
+         WHERE worker_id IS NOT NULL AND status = 'RUNNING'
            AND worker_id NOT IN (SELECT id FROM workers WHERE status IN ('ALIVE', 'DRAINING'))
            AND NOT (id {in $2})
          LIMIT $1",

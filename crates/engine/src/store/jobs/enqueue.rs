@@ -1,6 +1,6 @@
 //! Enqueueing standalone jobs, which belong to no run.
 
-use crate::status::{JobStatus, WaitsFor};
+use crate::status::JobStatus;
 use crate::store::evidence::{Evidence, job_was_inserted, job_with_token};
 use crate::store::finish::slots::{CONCURRENCY_LIMIT_MAX, admit};
 use crate::store::{Jobs, json_list};
@@ -197,11 +197,11 @@ const INSERT: &str =
                 {priority},
                 status, execute_after, payload, max_attempts, timeout_ms,
                 unique_key, $2, $2, requires, code_version, concurrency_key, concurrency_limit, on_full, token,
-                delay_ms, waits_for
+                delay_ms, CASE WHEN concurrency_key IS NOT NULL AND status = 'WAITING' THEN 'slot' END
          FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
                         payload text, max_attempts integer, timeout_ms integer, unique_key text,
                         requires text, code_version integer, concurrency_key text, concurrency_limit integer,
-                        on_full text, token integer, delay_ms integer, waits_for text} AS news";
+                        on_full text, token integer, delay_ms integer} AS news";
 
 fn insert(
     connection: &mut dyn Connection,
@@ -211,7 +211,7 @@ fn insert(
     end: AfterInsert,
 ) -> Result<Vec<i64>> {
     let requirements: Vec<Cow<'static, str>> = jobs.iter().map(requirements).collect::<Result<_>>()?;
-    let rows: Vec<[Value<'_>; 17]> = jobs
+    let rows: Vec<[Value<'_>; 16]> = jobs
         .iter()
         .zip(tokens)
         .zip(&requirements)
@@ -236,7 +236,7 @@ fn requirements(job: &NewJob) -> Result<Cow<'static, str>> {
 }
 
 /// The values for a row of `jobs`, in the order of the columns in the statement.
-fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Value<'a>; 17] {
+fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Value<'a>; 16] {
     let concurrency = job.concurrency.as_ref();
     let status = if is_future(job, now_ms) {
         JobStatus::Scheduled
@@ -262,6 +262,5 @@ fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Valu
         concurrency.map_or("wait", |concurrency| concurrency.on_full.as_str()).into(),
         token.into(),
         job.delay_ms.filter(|delay_ms| *delay_ms > 0).into(),
-        (status == JobStatus::Waiting).then_some(WaitsFor::Slot.as_str()).into(),
     ]
 }

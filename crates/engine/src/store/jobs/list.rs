@@ -64,7 +64,8 @@ pub struct JobSummary {
 /// are in them. All other filters compare job by job, and stop after [`SEARCH_MAX`] ids: see [`Page::searched_to`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobFilter {
-    /// In one of these states; in any if there is none.
+    /// In one of these states; in any if there is none. A job whose failure another program has reported may be retried; it is
+    /// sure to be listed as FAILED once the scheduler has applied the report.
     pub statuses: Vec<JobStatus>,
     /// In this queue.
     pub queue: Option<String>,
@@ -155,10 +156,10 @@ fn by_status(status: JobStatus) -> Option<(&'static str, &'static str)> {
         )),
         JobStatus::Running => Some((
             "SELECT {job_summary}
-             FROM (SELECT id AS found_id FROM jobs WHERE status = 'RUNNING'
+             FROM (SELECT id AS found_id FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING'
                      AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
              JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3",
-            "SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'RUNNING' LIMIT $1) AS counted",
+            "SELECT count(*) FROM (SELECT id FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING' LIMIT $1) AS counted",
         )),
         JobStatus::Scheduled => Some((
             "SELECT {job_summary}
@@ -176,10 +177,10 @@ fn by_status(status: JobStatus) -> Option<(&'static str, &'static str)> {
         )),
         JobStatus::Failed => Some((
             "SELECT {job_summary}
-             FROM (SELECT id AS found_id FROM jobs WHERE status = 'FAILED'
+             FROM (SELECT id AS found_id FROM jobs WHERE finished_at IS NOT NULL AND status = 'FAILED'
                      AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
              JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3",
-            "SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'FAILED' LIMIT $1) AS counted",
+            "SELECT count(*) FROM (SELECT id FROM jobs WHERE finished_at IS NOT NULL AND status = 'FAILED' LIMIT $1) AS counted",
         )),
         JobStatus::Blocked | JobStatus::Successful | JobStatus::Skipped | JobStatus::Cancelled => None,
     }

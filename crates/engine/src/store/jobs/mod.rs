@@ -2,6 +2,7 @@
 
 use crate::decide::for_each::GROUP_KIND;
 use crate::status::{JobStatus, RunStatus, WaitsFor};
+use crate::store::claim::job::parts_of_item;
 use crate::store::{Jobs, json_list};
 use crate::values::JobValues;
 use windlass_db::error::{Error, Result};
@@ -15,7 +16,7 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
                     max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
                     started_at, finished_at, requires, code_version, concurrency_key, concurrency_limit,
-                    waits_for, upstream_failed, phase, handles, exit_code, deadline_at, group_id, item_index, item,
+                    waits_for, upstream_failed, phase, handles, exit_code, deadline_at, group_id, item,
                     max_parallel, root_run_id,
                     CASE WHEN status = 'PENDING' THEN updated_at ELSE ready_at END",
 };
@@ -156,6 +157,8 @@ fn read_handler(row: &dyn Row) -> Result<Option<RunHandler>> {
 
 /// Texts that are not valid UTF-8 are replaced, so that one invalid row does not hide all others.
 fn read_job(row: &dyn Row) -> Result<Job> {
+    let item = row.lossy_text(35)?;
+    let item = item.as_deref().and_then(parts_of_item);
     Ok(Job {
         id: row.integer(0)?,
         run_id: row.optional_integer(1)?,
@@ -191,11 +194,11 @@ fn read_job(row: &dyn Row) -> Result<Job> {
         exit_code: row.optional_integer(32)?,
         deadline_at: row.optional_integer(33)?,
         group_id: row.optional_integer(34)?,
-        item_index: row.optional_integer(35)?,
-        item: row.lossy_text(36)?,
-        max_parallel: row.optional_integer(37)?,
-        root_run_id: row.optional_integer(38)?,
-        ready_at: row.optional_integer(39)?,
+        item_index: item.map(|(index, _value)| index),
+        item: item.map(|(_index, value)| value.to_owned()),
+        max_parallel: row.optional_integer(36)?,
+        root_run_id: row.optional_integer(37)?,
+        ready_at: row.optional_integer(38)?,
     })
 }
 
@@ -351,7 +354,7 @@ impl Jobs<'_> {
                 connection,
                 "SELECT (SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > '')
                       + (SELECT count(*) FROM jobs WHERE status = 'SCHEDULED')
-                      + (SELECT count(*) FROM jobs WHERE status = 'RUNNING')",
+                      + (SELECT count(*) FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING')",
                 &[],
                 |row| row.integer(0),
             )
@@ -426,7 +429,7 @@ fn group_output(
     }
     let mut list = String::from("[");
     connection.query(
-        "SELECT output FROM jobs WHERE group_id IS NOT NULL AND group_id = $1 ORDER BY item_index",
+        "SELECT output FROM jobs WHERE group_id IS NOT NULL AND group_id = $1 ORDER BY id",
         &[group_id.into()],
         &mut |row| {
             if list.len() > 1 {

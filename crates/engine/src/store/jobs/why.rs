@@ -1,5 +1,6 @@
 //! Why a job is not running: reasons from the tables, in the order in which a person would ask.
 
+use crate::decide::parts_of_event;
 use crate::status::{JobStatus, RunStatus, WaitsFor};
 use crate::store::claim::capabilities::Unfit;
 use crate::store::jobs::broken::BrokenBefore;
@@ -354,14 +355,15 @@ impl Jobs<'_> {
         self.store.read(|connection| {
             one(
                 connection,
-                "SELECT event_name, event_key, wait_ends_at, payload FROM jobs WHERE id = $1",
+                "SELECT event, wait_ends_at, payload FROM jobs WHERE id = $1",
                 &[job.id.into()],
                 |row| {
-                    let deadline_at = row.optional_integer(2)?;
-                    let payload = row.lossy_text(3)?.unwrap_or_default();
+                    let deadline_at = row.optional_integer(1)?;
+                    let payload = row.lossy_text(2)?.unwrap_or_default();
                     Ok(vec![match row.lossy_text(0)? {
                         Some(event) => {
-                            let key = row.lossy_text(1)?.filter(|key| !key.is_empty());
+                            let (name, key) = parts_of_event(&event);
+                            let (event, key) = (name.to_owned(), (!key.is_empty()).then(|| key.to_owned()));
                             Reason::WaitsForEvent { event, key, deadline_at }
                         }
                         None => {

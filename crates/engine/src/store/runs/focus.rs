@@ -1,5 +1,6 @@
 //! The job that a person looks at first in each run of a list: the one that failed, the one that runs, or the one that waits.
 
+use crate::decide::parts_of_event;
 use std::collections::BTreeMap;
 
 use super::focus_large::look_at_all_jobs;
@@ -87,7 +88,7 @@ impl Runs<'_> {
                              THEN (SELECT min(holder.id) FROM jobs AS holder
                                    WHERE holder.concurrency_key = jobs.concurrency_key
                                      AND holder.status IN ('PENDING', 'RUNNING')) END,
-                        event_name, substr(last_error, 1, 500)
+                        event, substr(last_error, 1, 500)
                  FROM jobs WHERE id {in $1}",
                 &[(&json_ids(&ids)).into()],
                 read_focused,
@@ -186,7 +187,7 @@ fn read_focused(row: &dyn Row) -> Result<(FocusedJob, Option<i64>)> {
         queue_is_paused: row.optional_integer(10)?.is_some(),
         concurrency_key: row.optional_text(11)?,
         key_holder: None,
-        event_name: row.optional_text(13)?,
+        event_name: row.optional_text(13)?.map(|event| parts_of_event(&event).0.to_owned()),
         error: row.optional_text(14)?,
     };
     Ok((job, row.optional_integer(12)?))

@@ -17,7 +17,8 @@ const FAILED: &str = "SELECT id FROM (SELECT id, run_id, allow_failure, finished
                                       WHERE status = 'FAILED' AND finished_at >= $2
                                       ORDER BY finished_at LIMIT $3) AS failed
                       WHERE run_id = $1 AND allow_failure = 0 ORDER BY finished_at, id LIMIT 1";
-const RUNNING: &str = "SELECT id FROM (SELECT id, run_id FROM jobs WHERE status = 'RUNNING'
+const RUNNING: &str =
+    "SELECT id FROM (SELECT id, run_id FROM jobs WHERE worker_id IS NOT NULL AND status = 'RUNNING'
                                        ORDER BY worker_id, id LIMIT $3) AS running
                        WHERE run_id = $1 AND $2 >= 0 ORDER BY id LIMIT 1";
 const PENDING: &str = "SELECT id FROM (SELECT id, run_id FROM jobs

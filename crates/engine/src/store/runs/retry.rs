@@ -336,7 +336,7 @@ pub(crate) const AS_BEFORE_ITS_FIRST_ATTEMPT: Fragment = Fragment {
     name: "as_before_its_first_attempt",
     sql: "failures = 0, interruptions = 0, cancel_requested_at = NULL, cancel_at_once = 0,
           last_error = NULL, output = NULL, waits_for = NULL, worker_id = NULL, ready_at = NULL, started_at = NULL,
-          finished_at = NULL, upstream_failed = 0, exit_code = NULL, decided_at = NULL, event_name = NULL, event_key = NULL,
+          finished_at = NULL, upstream_failed = 0, exit_code = NULL, decided_at = NULL, event = NULL,
           wait_ends_at = NULL, deadline_at = NULL,
           definition = coalesce((SELECT runs.definition FROM runs WHERE runs.id = jobs.run_id), 1),
           retry = CASE WHEN retry LIKE '%\"rounds\":%' THEN {with_integer retry rounds 0} ELSE retry END",

@@ -61,16 +61,10 @@ fn make_group(
     let group = first(
         connection,
         "UPDATE jobs
-         SET waits_for = 'items', blocked_by = $2, max_parallel = $3, fail_fast = $4, started_at = $5, updated_at = $5
+         SET waits_for = 'items', blocked_by = $2, max_parallel = $3, started_at = $4, updated_at = $4
          WHERE id = $1 AND {guard status = 'WAITING'} AND waits_for = 'decision'
          RETURNING concurrency_key",
-        &[
-            job_id.into(),
-            (expansion.items.len() as i64).into(),
-            expansion.max_parallel.into(),
-            expansion.fail_fast.then_some(1).into(),
-            now_ms.into(),
-        ],
+        &[job_id.into(), (expansion.items.len() as i64).into(), expansion.max_parallel.into(), now_ms.into()],
         |row| row.lossy_text(0),
     )?;
     // The transaction has read the row under the lock of its run.
@@ -105,14 +99,14 @@ fn insert_rows(
         connection.execute(
             "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts, max_interruptions,
                                on_interrupt, allow_failure, retry, timeout_ms, requires, code_version, concurrency_key,
-                               concurrency_limit, on_full, phase, handles, group_id, item_index, item, token,
+                               concurrency_limit, on_full, phase, handles, group_id, item, token,
                                root_run_id, blocked_by, control, definition, status, waits_for, execute_after, created_at,
                                updated_at)
              SELECT jobs.run_id, $3, jobs.name || '[' || news.item_index || ']', jobs.queue, jobs.priority,
                     jobs.payload, jobs.max_attempts, jobs.max_interruptions, jobs.on_interrupt, jobs.allow_failure,
                     jobs.retry, jobs.timeout_ms, jobs.requires, jobs.code_version, jobs.concurrency_key,
-                    jobs.concurrency_limit, jobs.on_full, jobs.phase, jobs.handles, jobs.id, news.item_index,
-                    news.item, news.token, jobs.root_run_id, news.waits, CAST($4 AS TEXT),
+                    jobs.concurrency_limit, jobs.on_full, jobs.phase, jobs.handles, jobs.id,
+                    '[' || news.item_index || ',' || news.item || ']', news.token, jobs.root_run_id, news.waits, CAST($4 AS TEXT),
                     jobs.definition, CASE WHEN news.waits = 1 THEN 'BLOCKED'
                          WHEN CAST($4 AS TEXT) IS NOT NULL OR jobs.concurrency_key IS NOT NULL THEN 'WAITING'
                          ELSE 'PENDING' END,

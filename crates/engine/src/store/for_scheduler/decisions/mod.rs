@@ -15,7 +15,7 @@ mod wait;
 
 use std::collections::BTreeSet;
 
-use crate::decide::{Control, Decision, EndWithoutAttempt};
+use crate::decide::{Control, Decision, EndWithoutAttempt, parts_of_event};
 use crate::join_rule::{EndColumns, JoinRule, ParentEnds};
 use crate::status::JobStatus;
 use crate::store::claim::job::read_item;
@@ -118,7 +118,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     let mut parents = read_parents(connection, job_ids)?;
     all(
         connection,
-        "SELECT id, run_id, phase, join_rule, control, item_index, item, started_at, event_key, wait_ends_at, attempt,
+        "SELECT id, run_id, phase, join_rule, control, item, started_at, event, wait_ends_at, attempt,
                 timeout_ms, root_run_id FROM jobs
          WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'decision' ORDER BY id",
         &[(&json_ids(job_ids)).into()],
@@ -146,13 +146,13 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 join_rule,
                 parents: parents.remove(&id).unwrap_or_default(),
                 caller: Caller {
-                    attempt: row.integer(10)?,
-                    timeout_ms: row.optional_integer(11)?,
-                    root_run_id: row.optional_integer(12)?,
+                    attempt: row.integer(9)?,
+                    timeout_ms: row.optional_integer(10)?,
+                    root_run_id: row.optional_integer(11)?,
                 },
-                has_begun: row.optional_integer(7)?.is_some(),
-                event_key: row.lossy_text(8)?,
-                deadline_at: row.optional_integer(9)?,
+                has_begun: row.optional_integer(6)?.is_some(),
+                event_key: row.lossy_text(7)?.map(|event| parts_of_event(&event).1.to_owned()),
+                deadline_at: row.optional_integer(8)?,
                 control,
                 variables,
                 item,

@@ -4,7 +4,7 @@ use windlass_db::error::Result;
 use windlass_db::{Connection, Value, first};
 use windlass_system::wake_ups::WakeUps;
 
-use crate::decide::{MatchedEvent, Wait};
+use crate::decide::{MatchedEvent, Wait, event_column};
 
 /// Finds the first event that a wait fits: one that came after the run at the top was created.
 pub(super) fn find_event(
@@ -38,14 +38,21 @@ pub(super) fn begin_waits(
     if waits.is_empty() {
         return Ok(());
     }
-    let news: Vec<[Value<'_>; 6]> = waits
+    let events: Vec<Option<String>> = waits
         .iter()
-        .map(|(job_id, wait)| {
+        .map(|(_job_id, wait)| {
+            let name = wait.event_name.as_deref()?;
+            Some(event_column(name, wait.event_key.as_deref().unwrap_or_default()))
+        })
+        .collect();
+    let news: Vec<[Value<'_>; 5]> = waits
+        .iter()
+        .zip(&events)
+        .map(|((job_id, wait), event)| {
             [
                 (*job_id).into(),
                 wait.waits_for.as_str().into(),
-                (&wait.event_name).into(),
-                (&wait.event_key).into(),
+                event.into(),
                 wait.deadline_at.into(),
                 (&wait.payload).into(),
             ]
@@ -53,10 +60,10 @@ pub(super) fn begin_waits(
         .collect();
     connection.execute(
         "UPDATE jobs
-         SET waits_for = news.waits_for, event_name = news.event_name, event_key = news.event_key,
+         SET waits_for = news.waits_for, event = news.event,
              wait_ends_at = news.wait_ends_at, payload = coalesce(news.payload, jobs.payload),
              started_at = coalesce(jobs.started_at, $2), updated_at = $2
-         FROM {rows $1: id integer, waits_for text, event_name text, event_key text, wait_ends_at integer,
+         FROM {rows $1: id integer, waits_for text, event text, wait_ends_at integer,
                         payload text} AS news
          WHERE {by jobs.id = news.id} AND {guard jobs.status = 'WAITING'} AND jobs.waits_for = 'decision'",
         &[Value::rows(&news), now_ms.into()],
