@@ -90,12 +90,60 @@ fn values_reach_scripts_as_variables() {
 }
 
 #[test]
+fn expressions_that_a_shell_cannot_read_are_replaced_or_named() {
+    let text = "secrets: [{name: KEY, provider: env, key: K}]\nsteps:\n  \
+        - echo ${env.HOME} ${secrets.KEY} ${OUT.results[0].x}\n";
+    let parts = ["run = \"echo ${HOME} ${KEY} ${OUT.results[0].x}\""];
+    assert_imports(text, &parts, &["line 3: `${OUT.results[0].x}` can't be read here"]);
+}
+
+#[test]
+fn variables_of_a_step_are_tables_or_texts() {
+    let text = "steps:\n  - command: x\n    env:\n      - DEBUG=true\n      - LEVEL: 2\n      - NAME\n      \
+        - A-B=c\n      - DAY=`date`\n      - LIST: [1, 2]\n  - {command: y, env: {EMPTY: null}}\n";
+    let parts = ["env = { DEBUG = \"true\", LEVEL = \"2\" }", "env = { EMPTY = \"\" }"];
+    let left_out = [
+        "line 6: `NAME`; a variable is written as NAME=value",
+        "line 7: `A-B=c`; a variable can't have this name",
+        "line 8: `DAY=`date``; the value is computed",
+        "line 9: `LIST: [1, 2]`; its value is no text",
+    ];
+    assert_imports(text, &parts, &left_out);
+}
+
+#[test]
+fn variables_of_a_workflow_that_are_left_out_are_named() {
+    let text = "env:\n  - MY-VAR: a\n  - WINDLASS_X: b\n  - NAME\n  - A=1\n  - LIST: [1]\n  - B: null\n\
+        steps:\n  - echo a\n";
+    let left_out = [
+        "line 2: the variable `MY-VAR`",
+        "line 3: the variable `WINDLASS_X`",
+        "line 4: `NAME`; a variable is written as NAME=value",
+        "line 6: the variable `LIST`",
+    ];
+    assert_imports(text, &["A = \"1\"", "B = \"\""], &left_out);
+}
+
+#[test]
 fn conditions_become_expressions_or_lines_of_the_script() {
     let text = "params: MODE=full\nsteps:\n  - name: a\n    command: x\n    preconditions:\n      \
         - {condition: $MODE, expected: full}\n      - test -f y\n";
     let parts =
         ["if = \"params.MODE == 'full'\"", "{ test -f y; } || exit 99\nx", "skip_if = \"exit_code == 99\""];
     assert_imports(text, &parts, &[]);
+}
+
+#[test]
+fn conditions_that_cannot_be_read_are_named() {
+    let text = "preconditions:\n  - eval: date +%u\n    expected: \"1\"\nsteps:\n  - run: echo a b\n    preconditions:\n      \
+        - true\n      - {condition: $A, expected: [1, 2]}\n      - {condition: test -f x, timeout: 3}\n";
+    let left_out = [
+        "line 2: `eval: date +%u`; without this condition it always runs",
+        "line 7: `true`; without this condition",
+        "line 8: `{condition: $A, expected: [1, 2]}`; without this condition",
+        "line 9: `timeout: 3`; a condition has no such key",
+    ];
+    assert_imports(text, &["{ test -f x; } || exit 99"], &left_out);
 }
 
 #[test]
@@ -122,6 +170,29 @@ fn a_limit_of_runs_is_carried_over() {
 }
 
 #[test]
+fn a_schedule_is_left_out_if_a_parameter_needs_a_value() {
+    let text = "schedule: [\"0 2 * * *\", \"CRON_TZ=Asia/Tokyo 0 3 * * *\"]\nparams:\n  - DATE: \"`date`\"\n\
+        steps:\n  - echo $DATE\n";
+    let left_out = [
+        "line 1: the schedule `0 2 * * *`; `DATE` has no default",
+        "line 1: the schedule `TZ=Asia/Tokyo 0 3 * * *`; `DATE` has no default",
+        "line 2: the default ``date`` of parameter `DATE` is computed",
+    ];
+    assert_imports(text, &["DATE = { required = true }"], &left_out);
+}
+
+#[test]
+fn schedules_and_defaults_that_are_no_texts_are_named() {
+    let text = "schedule:\n  - {cron: \"0 1 * * *\", timezone: Asia/Tokyo}\n  - {kind: at, at: \"2026-01-01\"}\nsteps:\n  - echo a\n";
+    let left_out = ["line 2: `timezone: Asia/Tokyo`", "line 3: `{kind: at, at: \"2026-01-01\"}`"];
+    assert_imports(text, &["cron = \"0 1 * * *\""], &left_out);
+    let text = "params:\n  LIST: [a, b]\n  NONE: null\n  X: {default: [1]}\nsteps:\n  - echo a\n";
+    let left_out =
+        ["line 2: `[a, b]`; a default of parameter `LIST`", "line 4: `[1]`; a default of parameter `X`"];
+    assert_imports(text, &["LIST = { required = true }", "NONE = { default = \"\" }"], &left_out);
+}
+
+#[test]
 fn other_documents_are_workflows_of_the_file() {
     let text = "steps:\n  - name: each\n    run: child\n    parallel: {items: [A, B], maxConcurrent: 2}\n    \
         params: \"ITEM=${ITEM}\"\n---\nname: child\nsteps:\n  - {name: one, command: echo $ITEM, color: red}\n";
@@ -135,12 +206,75 @@ fn other_documents_are_workflows_of_the_file() {
 }
 
 #[test]
+fn what_a_call_cannot_have_is_named() {
+    let text = "steps:\n  - call: child\n    params: [A=1, B: [1, 2], [x], {C: null}]\n    script: echo\n  \
+        - {action: dag.run, with: {dag: child, queue: fast, params: {D: 1}}, parallel: {items: [a], failFast: true}}\n  \
+        - {command: x y, parallel: [a, b]}\n";
+    let left_out = [
+        "line 3: `B: [1, 2]`; a parameter is a text",
+        "line 3: `[x]`; a parameter is written as NAME=value",
+        "line 4: `script: echo`; this job calls a workflow",
+        "line 5: `failFast: true`; `for_each` has no such key",
+        "line 5: `queue: fast`; a call has no such key",
+        "line 6: `parallel: [a, b]`; only a job that calls a workflow has it",
+    ];
+    assert_imports(text, &["params = { A = \"1\", C = \"\" }", "params = { D = \"1\" }"], &left_out);
+}
+
+#[test]
+fn items_of_a_call_that_mean_something_else_are_named() {
+    let text = "steps:\n  - call: child\n    parallel: [A=1 B=2]\n  \
+        - call: child\n    params: X=${ITEM}\n    parallel: {items: [a], maxConcurrent: \"${N}\"}\n";
+    let left_out = [
+        "line 3: `parallel: [A=1 B=2]`; its items name parameters",
+        "line 6: `maxConcurrent: \"${N}\"`; the number is computed",
+    ];
+    assert_imports(text, &["params = { X = \"{{ item }}\" }"], &left_out);
+}
+
+#[test]
+fn what_other_documents_cannot_have_is_named() {
+    let text = "steps:\n  - call: child\n---\nname: child\nschedule: \"0 1 * * *\"\nlabels: [x]\nsteps:\n  - echo a\n";
+    let left_out = ["line 5: `schedule` of a workflow that others call", "line 6: `labels` of a workflow"];
+    assert_imports(text, &[], &left_out);
+    let options = DaguOptions { name: "flow".to_owned(), timezone: "UTC".to_owned() };
+    let report = dagu("flow.yaml", "steps: [a]\n---\nname: child\n", &options).unwrap_err().to_string();
+    assert!(report.contains("the file has no steps") && report.contains("flow.yaml:3:1"), "{report}");
+}
+
+#[test]
+fn secrets_are_carried_over_or_named() {
+    let text = "secrets:\n  - TOKEN\n  - {name: PASSWORD, ref: prod/db}\n  - {name: a-b, provider: env, key: B}\n  \
+        - {name: KEY, provider: env, key: K, options: {a: b}}\n  - {name: V, provider: vault, key: x}\n\
+        steps:\n  - call: child\n---\nname: child\nsecrets: [{name: FILE, provider: file, key: /k}]\n\
+        steps:\n  - echo $FILE\n";
+    let left_out = [
+        "line 2: the secret `TOKEN`, which is in the store of Dagu",
+        "line 3: the secret `PASSWORD`, which is `prod/db` in the store of Dagu",
+        "line 4: the secret `a-b`; a secret can't have this name",
+        "line 5: `options: {a: b}`; a secret has no such key",
+        "line 6: the secret `V` of provider `vault`",
+    ];
+    let parts = ["[secrets]\nFILE = { file = \"/k\" }\nKEY = { env = \"K\" }"];
+    assert_imports(text, &parts, &left_out);
+}
+
+#[test]
+fn a_script_is_no_workflow_because_it_has_no_arguments() {
+    let text = "steps:\n  - run: ./sync.sh\n  - run: report.py\n  - run: child\n  - run: ./child.yaml\n";
+    let parts = ["run = \"./sync.sh\"", "run = \"report.py\"", "workflow = \"child\""];
+    assert_imports(text, &parts, &[]);
+    assert_eq!(import(text).workflows[0].text.matches("workflow = ").count(), 2);
+}
+
+#[test]
 fn a_step_without_equivalent_fails_until_a_person_writes_it() {
     let text = "steps:\n  - {name: a, action: file.write, with: {path: x}}\n  - {name: b, executor: mail}\n";
     let left_out = ["line 2: a step of the kind `file.write`", "line 3: a step of the kind `mail`"];
     // A shell executes nothing of a name from the file.
     let echo = "echo 'not carried over: a step of the kind `mail`' >&2";
-    assert_imports(text, &["exit 1", echo], &left_out);
+    // The comment has the settings of the step, which the person needs.
+    assert_imports(text, &["exit 1", echo, "action: file.write, with: {path: x}"], &left_out);
 }
 
 #[test]
@@ -157,6 +291,23 @@ fn requests_keep_their_parts_and_other_scripts_their_shell() {
     let parts =
         ["method = \"POST\", url = \"https://x.example\"", "shell = \"bash\"", "python - <<'WINDLASS_END'"];
     assert_imports(text, &parts, &["line 4: `dir: /x`; this job has no process"]);
+}
+
+#[test]
+fn settings_of_programs_are_carried_over_or_named() {
+    let text = "steps:\n  - run: set -o pipefail\n    with: {shell: /bin/bash, shell_args: [-e], shell_packages: [jq]}\n  \
+        - type: ssh\n    config: {host: h, user: u, timeout: 30s, command: uptime}\n  \
+        - type: jq\n    config: {query: .a, input: x}\n    script: \"{}\"\n  \
+        - {type: jq, command: .b, config: {query: .a}}\n";
+    let parts =
+        ["shell = \"/bin/bash -e\"", "run = \"ssh u@h uptime\"", "jq .a <<'WINDLASS_END'", "jq .b <<"];
+    let left_out = [
+        "line 3: `shell_packages: [jq]`",
+        "line 5: `timeout: 30s`",
+        "line 7: `input: x`",
+        "line 9: `query: .a`",
+    ];
+    assert_imports(text, &parts, &left_out);
 }
 
 #[test]
@@ -255,6 +406,23 @@ fn a_repeat_policy_that_means_something_else_is_left_out() {
         assert!(!import(&text).workflows[0].text.contains("\nrepeat ="), "{policy}");
     }
     assert_imports(&repeating("intervalSec: 60", ""), &["[jobs.a]"], &[]);
+}
+
+#[test]
+fn parts_of_policies_that_are_left_out_are_named() {
+    let text = "steps:\n  - command: a\n    retryPolicy:\n      limit: 3\n      intervalSec: ${X}\n      exitCode: [a]\n      \
+        maxIntervalSec: 60\n      exponentialBackoff: true\n      backoff: ${B}\n  \
+        - {command: b, continueOn: [failed]}\n  - {command: c, continueOn: {failure: true, markSuccess: true}}\n";
+    let left_out = [
+        "line 5: `intervalSec: ${X}`",
+        "line 6: `exitCode: [a]`; the exit codes are computed",
+        "line 8: `exponentialBackoff: true`; `retry` has no such key",
+        "line 9: `backoff: ${B}`",
+        "line 10: `continueOn: [failed]`",
+        "line 11: `markSuccess: true`",
+    ];
+    let retry = "retry = { max_attempts = 4, delay = \"0s\", factor = 1, jitter = 0, max_delay = \"60s\" }";
+    assert_imports(text, &[retry], &left_out);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::calls::{Call, call};
 use super::container;
 use super::http::http;
 use super::job::Draft;
-use super::references::references;
+use super::programs::{jq, leave_out_others, shell_of, ssh};
 use super::script::{Script, command_of, process, script, text_of};
 use super::values::{find, literal_word, pairs, plain_key, quoted, scalar, shell_word, table};
 use crate::tree::{Entry, Node};
@@ -52,6 +52,11 @@ fn called(entries: &[Entry<'_>], document: &str) -> Option<String> {
 /// Whether `run` names a workflow. In newer versions it is a script.
 fn is_workflow(run: &str, entries: &[Entry<'_>], document: &str) -> bool {
     let is_file = run.ends_with(".yaml") || run.ends_with(".yml");
+    let is_program = run.starts_with(['.', '/', '~'])
+        || [".sh", ".bash", ".py", ".rb", ".pl", ".js"].iter().any(|end| run.ends_with(end));
+    if is_program && !is_file {
+        return false;
+    }
     let has_params = find(entries, &["params", "parallel"]).is_some();
     // Newer versions write their keys with underscores.
     let is_newer = ["working_dir:", "_on:", "_sec:", "_policy:", "action:", " id:"]
@@ -83,46 +88,20 @@ pub(super) fn read(node: &Node<'_>, guards: &[String], draft: &mut Draft<'_, '_>
     let command = command_of(node, entries, document);
     match executor.as_str() {
         "" | "shell" | "command" | "sh" | "bash" => {
-            if let Some(script) = script(entries, &command, draft) {
+            if let Some(mut script) = script(entries, &command, draft) {
+                script.shell = script.shell.or_else(|| shell_of(&settings, document));
+                leave_out_others(&settings, &["shell", "shellargs"], draft);
                 contained(entries, draft);
                 return process(script, entries, guards, node, draft);
             }
             nothing("a step without a command", node, draft)
         }
         "http" => http(&command, entries, &settings, node, draft),
-        "jq" => {
-            let raw = settings
-                .iter()
-                .any(|setting| plain_key(setting) == "raw" && super::values::is_true(&setting.node));
-            let query = command.clone().unwrap_or_else(|| ".".to_owned());
-            let input = text_of(entries, &["script"], document).unwrap_or_default();
-            let option = if raw { " -r" } else { "" };
-            // The shell puts values into the input if it names any.
-            let end = if references(&input).is_empty() { "'WINDLASS_END'" } else { "WINDLASS_END" };
-            let script =
-                format!("jq{option} {} <<{end}\n{}\nWINDLASS_END", shell_word(&query), input.trim_end());
-            process(Script { text: script, shell: None }, entries, guards, node, draft)
-        }
-        "ssh" => {
-            let text = |key: &str| {
-                let setting = settings.iter().find(|setting| plain_key(setting) == key);
-                setting.and_then(|setting| scalar(&setting.node, document))
-            };
-            let Some(host) = text("host").or_else(|| text("ip")) else {
-                return nothing("an `ssh` step whose host stands elsewhere", node, draft);
-            };
-            let mut words = vec!["ssh".to_owned()];
-            for (option, value) in [("-i", text("key")), ("-p", text("port"))] {
-                words.extend(value.map(|value| format!("{option} {}", shell_word(&value))));
-            }
-            if text("stricthostkeychecking").is_some_and(|value| value == "false") {
-                words.push("-o StrictHostKeyChecking=no".to_owned());
-            }
-            words.push(shell_word(&text("user").map_or(host.clone(), |user| format!("{user}@{host}"))));
-            let remote = command.or_else(|| text_of(entries, &["script"], document)).unwrap_or_default();
-            words.push(shell_word(&remote));
-            process(Script { text: words.join(" "), shell: None }, entries, guards, node, draft)
-        }
+        "jq" => process(jq(command, entries, &settings, draft), entries, guards, node, draft),
+        "ssh" => match ssh(command, entries, &settings, draft) {
+            Some(script) => process(script, entries, guards, node, draft),
+            None => nothing("an `ssh` step whose host stands elsewhere", node, draft),
+        },
         "docker" => docker(command, entries, &settings, guards, node, draft),
         "dag" | "subworkflow" => match command {
             Some(command) => call(command, entries, node, draft),
@@ -180,11 +159,30 @@ fn docker(
     process(script, entries, guards, node, draft)
 }
 
+/// The most lines of a step that stand in a comment.
+const SOURCE_LINES: usize = 50;
+
+/// The step as the file has it, in comments for the person who writes the job.
+fn source_of(node: &Node<'_>, document: &str) -> Vec<String> {
+    let written = document.get(node.span.clone()).unwrap_or_default().trim_end();
+    let printable = |line: &str| line.replace(|c: char| c.is_control() && c != '\t', " ");
+    let mut lines: Vec<String> = written
+        .lines()
+        .take(SOURCE_LINES)
+        .map(|line| format!("#   {}", printable(line).trim_end()))
+        .collect();
+    if written.lines().count() > SOURCE_LINES {
+        lines.push("#   …".to_owned());
+    }
+    lines
+}
+
 /// A job that fails with the reason, so that the others keep their place.
 pub(super) fn nothing(what: &str, node: &Node<'_>, draft: &mut Draft<'_, '_>) -> Action {
     let comment =
         draft.reader.notes.leave_out(&node.span, format!("{what}; the job fails until a person writes it"));
     draft.lines.push(comment);
+    draft.lines.extend(source_of(node, draft.reader.document));
     // The text may have names from the file, and a shell must not execute them.
     let text = format!("echo {} >&2\nexit 1", literal_word(&format!("not carried over: {what}")));
     draft.lines.push(format!("run = {}", quoted(&text)));

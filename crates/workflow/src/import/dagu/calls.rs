@@ -4,7 +4,7 @@ use super::actions::{Action, nothing};
 use super::dag::is_number;
 use super::job::Draft;
 use super::params::words;
-use super::values::{find, list, pairs, quoted, quoted_list, scalar, table, text, toml_key};
+use super::values::{find, items, list, plain_key, quoted, quoted_list, scalar, table, toml_key, value_of};
 use crate::tree::{Entry, Node};
 
 /// The workflow that a job calls: a file, or a document of the same file.
@@ -26,20 +26,21 @@ pub(super) fn call(
     if called.contains('$') {
         return nothing("a step that calls a computed workflow", node, draft);
     }
-    if let Some(parallel) = find(entries, &["parallel"]) {
-        match for_each(parallel, draft) {
-            Some(line) => {
-                draft.lines.push(line);
-                draft.has_items = true;
-            }
-            None => draft.leave_out(parallel, "write the items as `for_each`"),
-        }
+    if let Some(entry) = find(entries, &["parallel"]) {
+        parallel(entry, draft);
     }
     let mut names = Vec::new();
     let mut params: Vec<String> = Vec::new();
-    let mut given = given(entries, document);
+    let with = find(entries, &["action"]).and_then(|_| find(entries, &["with"]));
+    if let Some(with) = with {
+        leave_out_others(&with.node, &["dag", "params"], "a call has no such key", draft);
+    }
+    let mut given = given(entries, draft);
     if given.is_empty() && draft.has_items {
         // Without parameters the workflow gets the item as its first one.
+        if let Some(entry) = find(entries, &["parallel"]).filter(|entry| has_named(entry, document)) {
+            draft.leave_out(entry, "its items name parameters; write them in `params` of the job");
+        }
         given.push((None, "${ITEM}".to_owned()));
     }
     for (index, (name, value)) in given.into_iter().enumerate() {
@@ -62,6 +63,34 @@ pub(super) fn call(
     Action::Call(Call { workflow: called, params: names })
 }
 
+/// Writes the items of `parallel`, and names what is left out.
+fn parallel(entry: &Entry<'_>, draft: &mut Draft<'_, '_>) {
+    match for_each(entry, draft) {
+        Some(line) => {
+            draft.lines.push(line);
+            draft.has_items = true;
+        }
+        None => draft.leave_out(entry, "write the items as `for_each`"),
+    }
+    let document = draft.reader.document;
+    let is_written = |most: &Entry<'_>| scalar(&most.node, document).is_some_and(|most| is_number(&most));
+    let most = find(table(&entry.node), &["maxconcurrent"]);
+    if let Some(most) = most.filter(|most| draft.has_items && !is_written(most)) {
+        draft.leave_out(most, "the number is computed; write it as `max_parallel`");
+    }
+    leave_out_others(&entry.node, &["items", "maxconcurrent"], "`for_each` has no such key", draft);
+}
+
+/// Whether an item of `parallel` gives parameters by their names, such as `A=1 B=2`.
+fn has_named(parallel: &Entry<'_>, document: &str) -> bool {
+    let listed = find(table(&parallel.node), &["items"]).unwrap_or(parallel);
+    let names = |item: &Node<'_>| {
+        let text = scalar(item, document).unwrap_or_default();
+        words(&text).iter().any(|(name, _)| name.is_some())
+    };
+    list(&listed.node).is_some_and(|items| items.iter().any(names))
+}
+
 /// The line for the items of `parallel`. Nothing if they are computed, or are tables.
 fn for_each(parallel: &Entry<'_>, draft: &Draft<'_, '_>) -> Option<String> {
     let document = draft.reader.document;
@@ -74,16 +103,33 @@ fn for_each(parallel: &Entry<'_>, draft: &Draft<'_, '_>) -> Option<String> {
     Some(format!("for_each = {{ in = {}{} }}", quoted_list(&items), most.unwrap_or_default()))
 }
 
+/// Names the keys that are none of these.
+fn leave_out_others(node: &Node<'_>, keys: &[&str], why: &str, draft: &mut Draft<'_, '_>) {
+    for entry in table(node).iter().filter(|entry| !keys.contains(&plain_key(entry).as_str())) {
+        draft.leave_out(entry, why);
+    }
+}
+
 /// The parameters that a step gives, some of them with names.
-fn given(entries: &[Entry<'_>], document: &str) -> Vec<(Option<String>, String)> {
+fn given(entries: &[Entry<'_>], draft: &mut Draft<'_, '_>) -> Vec<(Option<String>, String)> {
+    let document = draft.reader.document;
     let with = find(entries, &["action"]).and_then(|_| find(entries, &["with"]));
     let of_action = with.and_then(|with| find(table(&with.node), &["params"]));
     let Some(entry) = find(entries, &["params"]).or(of_action) else { return Vec::new() };
-    match text(&entry.node) {
-        Some(text) => words(text),
-        None => pairs(&entry.node)
-            .into_iter()
-            .filter_map(|pair| Some((Some(pair.key.to_string()), scalar(&pair.node, document)?)))
-            .collect(),
+    let mut given = Vec::new();
+    for item in items(&entry.node) {
+        let pairs = table(item);
+        match scalar(item, document) {
+            Some(text) => given.extend(words(&text)),
+            None if pairs.is_empty() => draft.leave_out_item(item, "a parameter is written as NAME=value"),
+            None => (),
+        }
+        for pair in pairs {
+            match value_of(&pair.node, document) {
+                Some(value) => given.push((Some(pair.key.to_string()), value)),
+                None => draft.leave_out(pair, "a parameter is a text, a number or a boolean"),
+            }
+        }
     }
+    given
 }

@@ -1,8 +1,9 @@
 //! `preconditions` of Dagu: commands, and values with what they must be.
 
+use super::dag::Reader;
 use super::references::{has_command, references};
-use super::values::{find, items, quoted, scalar, shell_word};
-use crate::tree::{Node, Value};
+use super::values::{find, items, plain_key, quoted, scalar, shell_word, table, text};
+use crate::tree::Node;
 
 /// The exit code with which a script says that its condition does not hold.
 pub(super) const NOT_TO_RUN: i64 = 99;
@@ -16,31 +17,40 @@ pub(super) struct Condition {
 }
 
 pub(super) fn of_node(node: &Node<'_>, document: &str) -> Vec<Condition> {
-    let read = |item: &Node<'_>| match &item.value {
-        Value::Table(entries) => {
-            let text = |key: &str| find(entries, &[key]).and_then(|entry| scalar(&entry.node, document));
-            let is_negated = text("negate").is_some_and(|negate| negate == "true");
-            Some(Condition {
-                condition: text("condition").or_else(|| text("command"))?,
-                expected: text("expected"),
-                is_negated,
-            })
-        }
-        Value::Text(_) => {
-            let condition = scalar(item, document)?;
-            Some(Condition { condition, expected: None, is_negated: false })
-        }
-        Value::Integer(_)
-        | Value::Number(_)
-        | Value::Boolean(_)
-        | Value::Date(_)
-        | Value::Null
-        | Value::Broken
-        | Value::List(_) => None,
+    items(node).into_iter().filter_map(|item| read(item, document)).collect()
+}
+
+/// The keys of a condition that [`read`] reads.
+const KEYS: [&str; 4] = ["condition", "command", "expected", "negate"];
+
+fn read(item: &Node<'_>, document: &str) -> Option<Condition> {
+    let is_written = |text: &String| !text.is_empty();
+    if let Some(text) = text(item) {
+        let condition = Some(text.to_owned()).filter(is_written)?;
+        return Some(Condition { condition, expected: None, is_negated: false });
+    }
+    let entries = table(item);
+    let field = |key: &str| find(entries, &[key]).and_then(|entry| scalar(&entry.node, document));
+    let condition = field("condition").or_else(|| field("command")).filter(is_written)?;
+    let expected = match find(entries, &["expected"]) {
+        Some(entry) => Some(scalar(&entry.node, document)?),
+        None => None,
     };
-    // A list may also be in a table of its own.
-    let items = items(node);
-    items.into_iter().filter_map(read).filter(|condition| !condition.condition.is_empty()).collect()
+    let is_negated = field("negate").is_some_and(|negate| negate == "true");
+    Some(Condition { condition, expected, is_negated })
+}
+
+/// Names what [`of_node`] does not read.
+pub(super) fn leave_out_unread(node: &Node<'_>, reader: &mut Reader<'_>, lines: &mut Vec<String>) {
+    for item in items(node) {
+        if read(item, reader.document).is_none() {
+            reader.leave_out_item(item, "without this condition it always runs; write it as `if`", lines);
+            continue;
+        }
+        for entry in table(item).iter().filter(|entry| !KEYS.contains(&plain_key(entry).as_str())) {
+            reader.leave_out(entry, "a condition has no such key", lines);
+        }
+    }
 }
 
 impl Condition {

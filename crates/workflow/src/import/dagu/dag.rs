@@ -12,7 +12,7 @@ use super::schedules::{self, Schedule};
 use super::steps;
 use super::values::{find, items, name_of, plain_key, quoted, quoted_list, scalar, table};
 use super::{conditions, environment, handlers};
-use crate::tree::Entry;
+use crate::tree::{Entry, Node};
 
 /// What is known while a document is read.
 pub(super) struct Reader<'n> {
@@ -36,10 +36,21 @@ pub(super) struct Reader<'n> {
 impl Reader<'_> {
     /// Notes that an entry is left out. The comment goes to the given lines.
     pub(super) fn leave_out(&mut self, entry: &Entry<'_>, why: &str, lines: &mut Vec<String>) {
-        let value = self.document.get(entry.node.span.clone()).unwrap_or_default();
-        let value: String = value.lines().next().unwrap_or_default().chars().take(60).collect();
-        let what = format!("`{}: {}`; {why}", entry.key, value.trim());
+        let what = format!("`{}: {}`; {why}", entry.key, self.beginning(&entry.node));
         lines.push(self.notes.leave_out(&entry.key_span, what));
+    }
+
+    /// Notes that an item of a list is left out.
+    pub(super) fn leave_out_item(&mut self, item: &Node<'_>, why: &str, lines: &mut Vec<String>) {
+        let what = format!("`{}`; {why}", self.beginning(item));
+        lines.push(self.notes.leave_out(&item.span, what));
+    }
+
+    /// The beginning of a value as the file has it.
+    fn beginning(&self, node: &Node<'_>) -> String {
+        let written = self.document.get(node.span.clone()).unwrap_or_default();
+        let line: String = written.lines().next().unwrap_or_default().chars().take(60).collect();
+        line.trim().to_owned()
     }
 
     /// The value of a name that is the same for all jobs, as a part of a template.
@@ -85,7 +96,8 @@ pub(super) struct Dag {
     pub(super) params: Vec<Param>,
     pub(super) env: Vec<(String, String)>,
     pub(super) defaults: Vec<String>,
-    pub(super) secrets: Vec<String>,
+    /// The secrets: name, and where the value is.
+    pub(super) secrets: Vec<(String, String)>,
     pub(super) jobs: Vec<Job>,
 }
 
@@ -154,11 +166,41 @@ impl Dag {
         if let Some(on) = find(root, &["handleron", "handlers"]) {
             handlers::read(on, &mut dag.jobs, &mut reader);
         }
+        dag.leave_out_schedules(root, &mut reader);
         dag.add_variables(&reader);
         let top = std::mem::take(&mut reader.top);
         dag.lines.splice(0..0, top);
         dag.params = reader.params;
         dag
+    }
+
+    /// Leaves out what only the first workflow of a file can have.
+    pub(super) fn become_called(&mut self, root: &[Entry<'_>], notes: &mut Notes) {
+        for entry in root {
+            if matches!(plain_key(entry).as_str(), "schedule" | "tags" | "labels" | "group") {
+                let what =
+                    format!("`{}` of a workflow that others call; give it a file of its own", entry.key);
+                self.lines.push(notes.leave_out(&entry.key_span, what));
+            }
+        }
+        self.schedules.clear();
+        self.tags.clear();
+    }
+
+    /// A schedule gives no values, so none can stay if a parameter needs one.
+    fn leave_out_schedules(&mut self, root: &[Entry<'_>], reader: &mut Reader<'_>) {
+        let required = reader.params.iter().find(|param| param.is_required());
+        let (Some(param), Some(entry)) = (required, find(root, &["schedule"])) else { return };
+        let name = param.ours.clone();
+        for schedule in std::mem::take(&mut self.schedules) {
+            let zone = schedule.timezone.map(|zone| format!("TZ={zone} ")).unwrap_or_default();
+            let what = format!(
+                "the schedule `{zone}{}`; `{name}` has no default: write [[schedules]] with params = {{ {name} = \"…\" }}",
+                schedule.cron
+            );
+            let comment = reader.notes.leave_out(&entry.key_span, what);
+            reader.top.push(comment);
+        }
     }
 
     fn top_level(&mut self, entry: &Entry<'_>, reader: &mut Reader<'_>) {
@@ -209,6 +251,7 @@ impl Dag {
                 }
             },
             ("preconditions" | "precondition", _) => {
+                conditions::leave_out_unread(&entry.node, reader, &mut self.lines);
                 for condition in conditions::of_node(&entry.node, reader.document) {
                     reader.guard.push(
                         condition.guard(|text| for_script(text, |reference| reader.is_known(reference))),

@@ -3,7 +3,7 @@
 use super::actions::{Action, nothing};
 use super::dag::is_number;
 use super::job::Draft;
-use super::values::{find, pairs, plain_key, quoted, scalar, toml_key};
+use super::values::{find, pairs, plain_key, quoted, scalar, toml_key, value_of};
 use crate::tree::{Entry, Node};
 
 /// A job that sends the request of a step.
@@ -39,10 +39,10 @@ pub(super) fn http(
             ("headers" | "query", _) => {
                 let mut values = Vec::new();
                 for pair in pairs(&setting.node) {
-                    let value = scalar(&pair.node, document).unwrap_or_default();
-                    match draft.template(&value) {
+                    let value = value_of(&pair.node, document);
+                    match value.and_then(|value| draft.template(&value)) {
                         Some(value) => values.push(format!("{} = {}", toml_key(&pair.key), quoted(&value))),
-                        None => draft.leave_out(pair, "the value is computed"),
+                        None => draft.leave_out(pair, "the value is computed, or is no text"),
                     }
                 }
                 if !values.is_empty() {
@@ -54,7 +54,9 @@ pub(super) fn http(
                 Some(body) => fields.push(format!("body = {}", quoted(&body))),
                 None => draft.leave_out(setting, "the body is computed"),
             },
-            ("silent" | "debug" | "json" | "format" | "method", _) => (),
+            ("silent" | "method", _) => (),
+            ("debug" | "json", Some(text)) if text == "false" => (),
+            ("debug" | "json", _) => draft.leave_out(setting, "the job has `status`, `headers` and `body`"),
             ("url", _) if command.is_empty() => (),
             ("timeout", Some(seconds)) if is_number(&seconds) => {
                 draft.lines.push(format!("timeout = \"{seconds}s\""))

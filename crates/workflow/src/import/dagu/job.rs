@@ -7,10 +7,10 @@ use super::calls::Call;
 use super::conditions::{self, skip_line};
 use super::container::Container;
 use super::dag::Reader;
-use super::references::{Reference, for_script, has_command, is_quoted, references, replace};
+use super::references::{Reference, for_script, has_command, is_quoted, references, replace, unread};
 use super::settings;
 use super::steps::{Others, Step};
-use super::values::{quoted, quoted_list, table};
+use super::values::{find, quoted, quoted_list, table};
 use crate::tree::{Entry, Node};
 
 /// A job.
@@ -43,6 +43,10 @@ impl Draft<'_, '_> {
         self.reader.leave_out(entry, why, &mut self.lines);
     }
 
+    pub(super) fn leave_out_item(&mut self, item: &Node<'_>, why: &str) {
+        self.reader.leave_out_item(item, why, &mut self.lines);
+    }
+
     /// Whether the name is one of Dagu's, and not only one of the shell's.
     pub(super) fn is_known(&self, reference: &Reference) -> bool {
         self.reader.is_known(reference) || self.others.value(reference).is_some()
@@ -61,6 +65,11 @@ impl Draft<'_, '_> {
 
     /// Gives a script the variables that its text names.
     pub(super) fn give_variables(&mut self, text: &str, node: &Node<'_>) {
+        for written in unread(text) {
+            let what = format!("`{written}` can't be read here, nor by a shell");
+            let comment = self.reader.notes.leave_out(&node.span, what);
+            self.lines.push(comment);
+        }
         for reference in references(text) {
             let variable = reference.variable();
             if is_quoted(text, reference.range.start) && self.is_known(&reference) {
@@ -125,6 +134,9 @@ pub(super) fn job(
     if !needs.is_empty() {
         draft.lines.push(format!("needs = {}", quoted_list(needs)));
     }
+    if let Some(entry) = find(entries, &["preconditions", "precondition"]) {
+        conditions::leave_out_unread(&entry.node, draft.reader, &mut draft.lines);
+    }
     let mut expressions: Vec<String> = Vec::new();
     for condition in conditions::of_table(entries, document) {
         let known = |name: &str| {
@@ -155,8 +167,9 @@ pub(super) fn job(
         }
         settings::process(step, entries, &mut draft);
     } else if !guards.is_empty() {
-        let comment =
-            draft.reader.notes.leave_out(&step.node.span, "a condition of a step that is no command");
+        let what =
+            "the conditions of a job that runs no script, those of the workflow too; write them as `if`";
+        let comment = draft.reader.notes.leave_out(&step.node.span, what);
         draft.lines.push(comment);
     }
     let calls = if let Action::Call(call) = action { Some(call) } else { None };

@@ -14,6 +14,7 @@ mod http;
 mod job;
 mod notes;
 mod params;
+mod programs;
 mod references;
 mod repeat;
 mod schedules;
@@ -59,15 +60,17 @@ pub fn dagu(path: &str, text: &str, options: &DaguOptions) -> Result<Imported, R
         let Some(root) = root.filter(|_| findings.is_empty()) else {
             return Err(Report::new(path, document, findings));
         };
-        if index == 0
-            && values::find(&root, &["steps"]).is_none_or(|steps| values::items(&steps.node).is_empty())
-        {
+        if values::find(&root, &["steps"]).is_none_or(|steps| values::items(&steps.node).is_empty()) {
             return Err(without_steps(path, document, &root));
         }
         let name = if index == 0 { options.name.clone() } else { format!("{}-{}", options.name, index + 1) };
         let calls =
             dags.iter().flat_map(|dag| &dag.jobs).filter_map(|job| job.calls.clone()).collect::<Vec<_>>();
-        dags.push(Dag::read(&root, document, &name, &calls, &mut names, &mut notes));
+        let mut dag = Dag::read(&root, document, &name, &calls, &mut names, &mut notes);
+        if index > 0 {
+            dag.become_called(&root, &mut notes);
+        }
+        dags.push(dag);
     }
     let (first, others) = dags.split_first().ok_or_else(|| refuse(path, "the file is empty"))?;
     let text = write::workflow(first, others, options);

@@ -2,7 +2,7 @@
 
 use super::dag::Reader;
 use super::references::{has_command, references, variable_of};
-use super::values::{find, items, pairs, plain_key, quoted, scalar, table};
+use super::values::{find, items, pairs, plain_key, quoted, scalar, table, value_of};
 use crate::tree::{Entry, Node, Value};
 
 /// A parameter.
@@ -67,10 +67,21 @@ impl Param {
         Param { name: name.to_owned(), ours, default, description: None, kind: Kind::Text }
     }
 
+    /// The default as it is written here.
+    fn written_default(&self) -> Option<String> {
+        self.kind.default(self.default.as_ref()?)
+    }
+
+    /// Whether each run must give a value.
+    pub(super) fn is_required(&self) -> bool {
+        self.written_default().is_none()
+    }
+
     /// The line in `[params]`.
     pub(super) fn line(&self) -> String {
-        let default = self.default.as_ref().and_then(|default| self.kind.default(default));
-        let default = default.map_or("required = true".to_owned(), |default| format!("default = {default}"));
+        let default = self
+            .written_default()
+            .map_or("required = true".to_owned(), |default| format!("default = {default}"));
         let description = self.description.as_ref().map(|text| format!(", description = {}", quoted(text)));
         format!("{} = {{ {}{default}{} }}", self.ours, self.kind.keys(), description.unwrap_or_default())
     }
@@ -79,9 +90,15 @@ impl Param {
 /// Reads `params`. A default that is computed is left out, so the parameter becomes required.
 pub(super) fn read(entry: &Entry<'_>, reader: &mut Reader<'_>) -> Vec<Param> {
     let mut params: Vec<Param> = Vec::new();
-    for Written { name, value, description, fields } in written(&entry.node, reader.document) {
+    for Written { name, value, unreadable, description, fields } in written(&entry.node, reader.document) {
         let name = name.unwrap_or_else(|| (params.len() + 1).to_string());
         let mut default = value;
+        if let Some(node) = unreadable {
+            let mut lines = Vec::new();
+            let why = format!("a default of parameter `{name}` is a text, a number or a boolean");
+            reader.leave_out_item(node, &why, &mut lines);
+            reader.top.append(&mut lines);
+        }
         let span = find(fields, &["default", "value"]).map_or(&entry.key_span, |entry| &entry.key_span);
         let kind = kind_of(&name, fields, reader);
         let required = find(fields, &["required"]).and_then(|entry| scalar(&entry.node, reader.document));
@@ -175,6 +192,8 @@ pub(super) fn add_given<'c>(
 struct Written<'t, 's> {
     name: Option<String>,
     value: Option<String>,
+    /// A default that is a list or a table.
+    unreadable: Option<&'t Node<'s>>,
     description: Option<String>,
     /// The keys of its description, if it has one.
     fields: &'t [Entry<'s>],
@@ -229,13 +248,19 @@ fn of_table<'t, 's>(entries: &'t [Entry<'s>], document: &str) -> Vec<Written<'t,
 fn described<'t, 's>(name: Option<String>, fields: &'t [Entry<'s>], document: &str) -> Written<'t, 's> {
     let text = |key: &str| find(fields, &[key]).and_then(|entry| scalar(&entry.node, document));
     let value = text("default").or_else(|| text("value"));
-    Written { name, value, description: text("description"), fields }
+    let unreadable = find(fields, &["default", "value"]).map(|field| &field.node);
+    let unreadable = unreadable.filter(|node| value_of(node, document).is_none());
+    Written { name, value, unreadable, description: text("description"), fields }
 }
 
 fn of_entry<'t, 's>(entry: &'t Entry<'s>, document: &str) -> Written<'t, 's> {
     let (name, fields) = (entry.key.to_string(), table(&entry.node));
     match fields.is_empty() {
-        true => Written::word((Some(name), scalar(&entry.node, document).unwrap_or_default())),
+        true => {
+            let value = value_of(&entry.node, document);
+            let unreadable = value.is_none().then_some(&entry.node);
+            Written { name: Some(name), value, unreadable, ..Written::default() }
+        }
         false => described(Some(name), fields, document),
     }
 }

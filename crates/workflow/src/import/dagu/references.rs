@@ -79,6 +79,19 @@ pub(super) fn references(text: &str) -> Vec<Reference> {
     found
 }
 
+/// Expressions with fields that [`references`] does not read, such as `${A.b[0]}`. A shell fails at them.
+pub(super) fn unread(text: &str) -> Vec<&str> {
+    let known: Vec<usize> = references(text).into_iter().map(|reference| reference.range.start).collect();
+    let expression = |(start, _): (usize, &str)| {
+        let written = &text[start..=start + text[start..].find('}')?];
+        let name = written[2..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))?;
+        let has_fields = name > 0 && written[2 + name..].starts_with('.');
+        let is_unread = has_fields && !known.contains(&start) && !text[..start].ends_with('\\');
+        is_unread.then_some(written)
+    };
+    text.match_indices("${").filter_map(expression).collect()
+}
+
 /// The text with each name replaced.
 pub(super) fn replace(text: &str, mut with: impl FnMut(&Reference) -> Option<String>) -> Option<String> {
     let mut replaced = String::with_capacity(text.len());
@@ -103,7 +116,9 @@ pub(super) fn for_script(text: &str, is_known: impl Fn(&Reference) -> bool) -> S
         let written = &text[reference.range.clone()];
         let variable = reference.variable();
         let is_plain = written == format!("${variable}") || written == format!("${{{variable}}}");
-        Some(match is_plain || !is_known(reference) {
+        // A shell can't read `${env.A}`, and knows `${A}` even if the file of Dagu does not say where it comes from.
+        let is_scoped = reference.path.is_empty() && written.contains('.');
+        Some(match is_plain || !(is_scoped || is_known(reference)) {
             true => written.to_owned(),
             false => format!("${{{variable}}}"),
         })
@@ -139,6 +154,8 @@ mod tests {
         assert_eq!(found("${params.env} ${steps.s.outputs.x}"), "env s_outputs_x");
         assert_eq!(for_script("$A $1 ${O.a-b} ${params.p}", |_| true), "$A ${P1} ${O_a_b} ${p}");
         assert_eq!(for_script("awk '{print $1}'", |_| false), "awk '{print $1}'");
+        assert_eq!(for_script("${env.HOME} ${O.x} $A", |_| false), "${HOME} ${O.x} $A");
+        assert_eq!(unread("${A.b[0]} ${A.b} ${A:-b.c} ${a[0]} \\${A.b[1]}"), ["${A.b[0]}"]);
         assert!(is_quoted("awk '$1'", 5) && !is_quoted("echo \"it's\" $1", 12) && !is_quoted("'a' $1", 4));
     }
 }

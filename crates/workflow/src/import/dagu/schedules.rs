@@ -50,10 +50,19 @@ pub(super) fn read(entry: &Entry<'_>, reader: &mut Reader<'_>) -> Vec<Schedule> 
         | Value::List(_) => vec![&entry.node],
     };
     for item in starts.into_iter().flat_map(items) {
-        let nested =
-            table(item).iter().find(|part| matches!(plain_key(part).as_str(), "expression" | "cron"));
-        let node = nested.map_or(item, |part| &part.node);
-        let Some(text) = scalar(node, reader.document) else { continue };
+        let fields = table(item);
+        let is_cron = |field: &&Entry<'_>| matches!(plain_key(field).as_str(), "expression" | "cron");
+        let node = fields.iter().find(is_cron).map_or(item, |field| &field.node);
+        let mut lines = Vec::new();
+        let Some(text) = scalar(node, reader.document) else {
+            reader.leave_out_item(item, "only times of a cron expression are scheduled here", &mut lines);
+            reader.top.append(&mut lines);
+            continue;
+        };
+        for field in fields.iter().filter(|field| !is_cron(field)) {
+            reader.leave_out(field, "write it in [[schedules]]", &mut lines);
+        }
+        reader.top.append(&mut lines);
         let (timezone, cron) = split_zone(text.trim());
         match check_cron(cron, timezone.as_deref().unwrap_or("UTC")) {
             Ok(()) => schedules.push(Schedule { cron: cron.to_owned(), timezone }),

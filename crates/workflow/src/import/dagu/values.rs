@@ -19,6 +19,11 @@ pub(super) fn scalar(node: &Node<'_>, document: &str) -> Option<String> {
     }
 }
 
+/// The value of a variable or parameter: nothing is an empty text, and a list or a table is no value.
+pub(super) fn value_of(node: &Node<'_>, document: &str) -> Option<String> {
+    if matches!(node.value, Value::Null) { Some(String::new()) } else { scalar(node, document) }
+}
+
 /// The text, if the value is one.
 pub(super) fn text<'t>(node: &'t Node<'_>) -> Option<&'t str> {
     if let Value::Text(text) = &node.value { Some(text) } else { None }

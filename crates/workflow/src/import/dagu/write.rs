@@ -16,7 +16,7 @@ pub(super) fn workflow(dag: &Dag, others: &[Dag], options: &DaguOptions) -> Stri
     if !dag.tags.is_empty() {
         lines.push(format!("tags = {}", quoted_list(&dag.tags)));
     }
-    lines.extend(dag.secrets.iter().cloned());
+    lines.extend(secrets(dag, others));
     tables(dag, "", &mut lines);
     for (index, schedule) in dag.schedules.iter().enumerate() {
         lines.extend(schedule.lines(index, &options.timezone));
@@ -46,6 +46,19 @@ pub(super) fn workflow(dag: &Dag, others: &[Dag], options: &DaguOptions) -> Stri
         job_tables(other, &prefix, &calls, &mut lines);
     }
     lines.join("\n")
+}
+
+/// The table of the secrets, which all workflows of the file share.
+fn secrets(dag: &Dag, others: &[Dag]) -> Vec<String> {
+    let mut sources: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, source) in std::iter::once(dag).chain(others).flat_map(|dag| &dag.secrets) {
+        sources.entry(name.as_str()).or_insert(source.as_str());
+    }
+    let mut lines: Vec<String> = sources.iter().map(|(name, source)| format!("{name} = {source}")).collect();
+    if !lines.is_empty() {
+        lines.insert(0, "[secrets]".to_owned());
+    }
+    lines
 }
 
 fn tables(dag: &Dag, prefix: &str, lines: &mut Vec<String>) {
