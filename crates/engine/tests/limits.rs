@@ -63,6 +63,9 @@ fn a_queue_limit_holds_across_workers() {
     assert_eq!(ids(&second), [&narrow[2..3], &wide].concat(), "the other queue is not blocked");
     assert!(!bench.store.for_workers().has_claimable(&request(one, Scope::Everything, 1)).unwrap());
     assert!(bench.claim(one, 10).is_empty());
+    let each = bench.store.jobs().why_each(&narrow).unwrap();
+    let alone: Vec<_> = narrow.iter().map(|job_id| bench.store.jobs().why(*job_id).unwrap()).collect();
+    assert_eq!(each, alone);
     let why = bench.store.jobs().why(narrow[4]).unwrap().reasons;
     assert_eq!(why, [Reason::QueueFull { queue: "narrow".to_owned(), limit: 3, running: 3 }]);
     bench.finish(one, &first[0], success());

@@ -184,15 +184,16 @@ fn openers(path: &Path, wal_bytes: i64) -> Option<Vec<(i32, String)>> {
 
 /// Why jobs that have long been claimable are not claimed.
 fn stuck_jobs(global: &GlobalOptions, store: &Store, old: &[OldPending], now_ms: i64) -> Vec<StuckJobs> {
-    let mut stuck = Vec::new();
-    for OldPending { first_id, jobs } in old {
-        // The job may have been claimed or deleted meanwhile.
-        let Ok(Why { job, reasons }) = store.jobs().why(*first_id) else { continue };
-        let Some(reason) = reasons.first() else { continue };
+    let first_ids: Vec<i64> = old.iter().map(|partition| partition.first_id).collect();
+    // A job may have been claimed or deleted meanwhile.
+    let whys = store.jobs().why_each(&first_ids).unwrap_or_default();
+    let jobs_of = |first_id| old.iter().find(|partition| partition.first_id == first_id);
+    let explained = whys.into_iter().filter_map(|Why { job, reasons }| {
+        let (reason, jobs) = (reasons.first()?, jobs_of(job.id)?.jobs);
         let explanation = reasons::sentence(reason, &job, now_ms, global);
-        stuck.push(StuckJobs { label: job.label(), jobs: *jobs, reason: reason.clone(), explanation });
-    }
-    stuck
+        Some(StuckJobs { label: job.label(), jobs, reason: reason.clone(), explanation })
+    });
+    explained.collect()
 }
 
 fn text(report: &DoctorView) -> String {

@@ -5,12 +5,12 @@ use crate::status::{JobStatus, RunStatus, WaitsFor};
 use crate::store::claim::capabilities::Unfit;
 use crate::store::jobs::broken::BrokenBefore;
 use crate::store::jobs::rounds::Rounds;
-use crate::store::jobs::{Job, label};
+use crate::store::jobs::{Job, label, read_job};
 use crate::store::queues::Rate;
 use crate::store::queues::rules::{count, read_rules};
 use crate::store::runs::Run;
 use crate::store::workers::Worker;
-use crate::store::{Jobs, Runs};
+use crate::store::{Jobs, Runs, json_ids};
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, one};
 use windlass_workflow::kinds::approval::prompt_of;
@@ -26,6 +26,13 @@ pub struct Why {
     pub job: Job,
     /// The reasons, the most important first.
     pub reasons: Vec<Reason>,
+}
+
+/// What decides whether a PENDING job can be claimed: the names of the paused queues, and the workers that are alive.
+#[derive(Default)]
+struct QueuesAndWorkers {
+    paused: Vec<String>,
+    alive: Vec<Worker>,
 }
 
 /// A reason for a job's state.
@@ -226,10 +233,30 @@ impl Jobs<'_> {
     /// [`crate::Error::NotFound`] and the database's.
     pub fn why(&self, job_id: i64) -> Result<Why> {
         let job = self.get(job_id)?;
+        let is_pending = job.status == JobStatus::Pending;
+        let common = if is_pending { self.queues_and_workers()? } else { QueuesAndWorkers::default() };
+        self.why_of(job, &common)
+    }
+
+    /// The same for several jobs, in the order of their ids. Those that are not there any more are left out. What all PENDING jobs
+    /// ask for is read once.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn why_each(&self, job_ids: &[i64]) -> Result<Vec<Why>> {
+        let jobs = self.store.read(|connection| {
+            let sql = "SELECT {job_columns} FROM jobs WHERE id {in $1} ORDER BY id";
+            all(connection, sql, &[(&json_ids(job_ids)).into()], read_job)
+        })?;
+        let common = if jobs.is_empty() { QueuesAndWorkers::default() } else { self.queues_and_workers()? };
+        jobs.into_iter().map(|job| self.why_of(job, &common)).collect()
+    }
+
+    fn why_of(&self, job: Job, common: &QueuesAndWorkers) -> Result<Why> {
         let mut reasons = match job.status {
             JobStatus::Blocked => self.why_blocked(&job)?,
             JobStatus::Scheduled => self.why_scheduled(&job)?,
-            JobStatus::Pending => self.why_pending(&job)?,
+            JobStatus::Pending => self.why_pending(&job, common)?,
             JobStatus::Running => self.why_running(&job)?,
             JobStatus::Waiting => self.why_waiting(&job)?,
             JobStatus::Successful | JobStatus::Failed | JobStatus::Skipped | JobStatus::Cancelled => {
@@ -304,14 +331,21 @@ impl Jobs<'_> {
         Ok((ended > 0).then_some(Reason::WaitsForRound { execute_after, round, max, until }))
     }
 
-    fn why_pending(&self, job: &Job) -> Result<Vec<Reason>> {
-        if self.store.queues().paused()?.contains(&job.queue) {
+    fn queues_and_workers(&self) -> Result<QueuesAndWorkers> {
+        Ok(QueuesAndWorkers { paused: self.store.queues().paused()?, alive: self.store.workers().live()? })
+    }
+
+    fn why_pending(
+        &self,
+        job: &Job,
+        QueuesAndWorkers { paused, alive }: &QueuesAndWorkers,
+    ) -> Result<Vec<Reason>> {
+        if paused.contains(&job.queue) {
             return Ok(vec![Reason::QueuePaused(job.queue.clone())]);
         }
-        let alive = self.store.workers().live()?;
         let takers: Vec<&Worker> = alive.iter().filter(|worker| worker.takes(job)).collect();
         if takers.is_empty() {
-            return Ok(vec![no_worker(job, &alive)]);
+            return Ok(vec![no_worker(job, alive)]);
         }
         let now_ms = self.store.clock.now_ms();
         let limits = self.store.read(|connection| reached_limits(connection, &job.queue, job.id, now_ms))?;

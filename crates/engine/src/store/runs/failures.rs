@@ -91,14 +91,14 @@ impl Runs<'_> {
         let failed = self.store.read(|connection| {
             all(
                 connection,
-                "SELECT coalesce(jobs.root_run_id, jobs.run_id), runs.workflow,
-                        CASE WHEN jobs.run_id IS NULL THEN jobs.kind ELSE jobs.name END,
-                        substr(jobs.last_error, 1, 500), jobs.finished_at, jobs.allow_failure, jobs.id
-                 FROM (SELECT id AS found_id FROM jobs WHERE status = 'FAILED' AND finished_at >= $1
-                       ORDER BY finished_at DESC LIMIT $2) AS found
-                 JOIN jobs ON {by jobs.id = found.found_id}
-                 LEFT JOIN runs ON {by runs.id = jobs.run_id}
-                 ORDER BY jobs.finished_at DESC, jobs.id DESC LIMIT $2",
+                "SELECT coalesce(failed.root_run_id, failed.run_id), runs.workflow,
+                        CASE WHEN failed.run_id IS NULL THEN failed.kind ELSE failed.name END,
+                        substr(failed.last_error, 1, 500), failed.finished_at, failed.allow_failure, failed.id
+                 FROM (SELECT id, run_id, root_run_id, kind, name, last_error, finished_at, allow_failure FROM jobs
+                       WHERE status = 'FAILED' AND finished_at >= $1
+                       ORDER BY finished_at DESC LIMIT $2) AS failed
+                 LEFT JOIN runs ON {by runs.id = failed.run_id}
+                 ORDER BY failed.finished_at DESC, failed.id DESC LIMIT $2",
                 &[since_ms.into(), FAILURES_MAX.into()],
                 |row| {
                     let job = FailedJob {
