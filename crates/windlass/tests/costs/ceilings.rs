@@ -22,16 +22,16 @@ pub(crate) const ON_FILE: [OnFile; 7] = [
     OnFile { work: Work::EnqueueOne, commits: 1.0, statements: 3.0, steps: 333.0 },
     OnFile { work: Work::EnqueueBatch, commits: 0.0003, statements: 0.005, steps: 200.0 },
     // On a busy machine the claims are smaller and more of them are made, which is up to eight steps a job.
-    OnFile { work: Work::Drain, commits: 0.006, statements: 0.05, steps: 461.0 },
+    OnFile { work: Work::Drain, commits: 0.006, statements: 0.05, steps: 450.0 },
     // Registering the worker adds two commits. Rows whose columns are returned are read before they are changed: two
     // statements, which cost less than one with RETURNING.
     // The end of a run also reads who wants to be told of it, and a job the number of its definition.
-    OnFile { work: Work::Chain, commits: 1.03, statements: 13.4, steps: 930.0 },
-    OnFile { work: Work::Fan, commits: 0.01, statements: 0.1, steps: 678.0 },
+    OnFile { work: Work::Chain, commits: 1.03, statements: 13.4, steps: 915.0 },
+    OnFile { work: Work::Fan, commits: 0.01, statements: 0.1, steps: 640.0 },
     // One commit for each layer, and a few more if other programs keep the processors busy. If each layer falls into
     // parts, the cost is up to 600 steps.
     // Smaller claims of a busy machine are three steps a job here.
-    OnFile { work: Work::Layers, commits: 0.02, statements: 0.25, steps: 564.0 },
+    OnFile { work: Work::Layers, commits: 0.02, statements: 0.25, steps: 560.0 },
     // Jobs that end together share a commit: 4 to 11 on an idle machine, 2 to 4 if six other programs keep two
     // processors busy. The start of a process is not written.
     OnFile { work: Work::Processes, commits: 0.6, statements: 8.0, steps: 1_000.0 },
