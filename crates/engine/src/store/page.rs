@@ -1,7 +1,7 @@
 //! Pages of long lists: by id, the newest first.
 //!
-//! A list reads along an index. What the index can't answer is compared row by row, and such a search stops after
-//! [`SEARCH_MAX`] rows and says how far it looked. So no page reads a whole table.
+//! A list reads along an index. What the index can't answer is compared row by row, and such a search stops where its
+//! [`SearchBound`] says and tells how far it looked. So no page reads a whole table.
 
 use windlass_db::error::{Error, Result};
 
@@ -11,9 +11,9 @@ pub const PAGE_MAX: i64 = 10_000;
 pub const SEARCH_MAX: i64 = 50_000;
 /// How far one search may look. Several searches for one answer share it.
 ///
-/// A search looks at this many rows: from 1 to [`SEARCH_MAX`], which is the default. If they lie far apart, each is on a page of the
-/// file of its own, and takes longer to read. So a search stops after a tenth of the rows if it has looked through twice as many
-/// ids by then, and else when it has.
+/// A search looks at this many rows at most: from 1 to [`SEARCH_MAX`], which is the default. Rows that lie far apart are on different
+/// pages of the file, and take longer to read. So a search also stops when it has looked at a tenth of the rows and has looked
+/// through twice as many ids as rows: by default, at 5,000 rows and through 100,000 ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchBound {
     rows: i64,
@@ -117,7 +117,7 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// [`Cursor::before`] of the next page, unless this is the last one.
     pub next: Option<i64>,
-    /// The lowest id that was looked at, if the search stopped at [`SEARCH_MAX`] before the page was full. The next page
+    /// The lowest id that was looked at, if the search stopped before the page was full. The next page
     /// goes on there.
     pub searched_to: Option<i64>,
 }

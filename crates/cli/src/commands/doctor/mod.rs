@@ -118,7 +118,7 @@ fn readings(
         Extent::Whole => health.old_pending.as_slice(),
         Extent::Brief => &health.old_pending[..health.old_pending.len().min(EXPLAINED_MAX)],
     };
-    let stuck = stuck_jobs(global, store, explained, now_ms);
+    let stuck = stuck_jobs(global, store, explained, now_ms)?;
     let mut findings = vec![
         findings::version(&health),
         findings::durability(global.durability()),
@@ -183,17 +183,22 @@ fn openers(path: &Path, wal_bytes: i64) -> Option<Vec<(i32, String)>> {
 }
 
 /// Why jobs that have long been claimable are not claimed.
-fn stuck_jobs(global: &GlobalOptions, store: &Store, old: &[OldPending], now_ms: i64) -> Vec<StuckJobs> {
+fn stuck_jobs(
+    global: &GlobalOptions,
+    store: &Store,
+    old: &[OldPending],
+    now_ms: i64,
+) -> windlass_db::Result<Vec<StuckJobs>> {
     let first_ids: Vec<i64> = old.iter().map(|partition| partition.first_id).collect();
     // A job may have been claimed or deleted meanwhile.
-    let whys = store.jobs().why_each(&first_ids).unwrap_or_default();
+    let whys = store.jobs().why_each(&first_ids)?;
     let jobs_of = |first_id| old.iter().find(|partition| partition.first_id == first_id);
     let explained = whys.into_iter().filter_map(|Why { job, reasons }| {
         let (reason, jobs) = (reasons.first()?, jobs_of(job.id)?.jobs);
         let explanation = reasons::sentence(reason, &job, now_ms, global);
         Some(StuckJobs { label: job.label(), jobs, reason: reason.clone(), explanation })
     });
-    explained.collect()
+    Ok(explained.collect())
 }
 
 fn text(report: &DoctorView) -> String {

@@ -1,10 +1,10 @@
 //! The job that a person looks at first in each run of a list: the one that failed, the one that runs, or the one that waits.
 
-use crate::decide::parts_of_event;
 use std::collections::BTreeMap;
 
 use super::focus_large::look_at_all_jobs;
 use super::of_many::add_counted;
+use crate::decide::parts_of_event;
 use crate::status::{JobStatus, WaitsFor};
 use crate::store::runs::JobCounts;
 use crate::store::{Runs, json_ids};

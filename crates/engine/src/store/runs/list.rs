@@ -480,6 +480,9 @@ fn lowest_id_searched(
     ids: IdRange,
     bound: SearchBound,
 ) -> Result<Option<i64>> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
     let reach: Vec<SearchReach> = paths
         .iter()
         .map(|path| SearchReach::of(path.rows_looked_at(bound.for_each_of(paths.len()))))
@@ -492,11 +495,10 @@ fn lowest_id_searched(
         }
     }
     let found = rows_of_each(connection, &queries, |row| row.integer(0))?;
-    let id_at = |index: usize| found.get(index).and_then(|rows| rows.first().copied());
-    let floors = reach
-        .iter()
-        .enumerate()
-        .filter_map(|(path, reach)| reach.floor(id_at(3 * path)?, id_at(3 * path + 1)?, id_at(3 * path + 2)));
+    let floors = reach.iter().zip(found.chunks(3)).filter_map(|(reach, ids)| {
+        let id = |which: usize| ids.get(which)?.first().copied();
+        reach.floor(id(0)?, id(1)?, id(2))
+    });
     Ok(floors.max())
 }
 

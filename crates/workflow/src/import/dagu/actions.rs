@@ -4,7 +4,7 @@ use super::calls::{Call, call};
 use super::container;
 use super::http::http;
 use super::job::Draft;
-use super::programs::{jq, leave_out_others, shell_of, ssh};
+use super::programs::{NO_EQUIVALENT, jq, shell_of, ssh};
 use super::script::{Script, command_of, process, script, text_of};
 use super::values::{find, literal_word, pairs, plain_key, quoted, scalar, shell_word, table};
 use crate::tree::{Entry, Node};
@@ -90,7 +90,7 @@ pub(super) fn read(node: &Node<'_>, guards: &[String], draft: &mut Draft<'_, '_>
         "" | "shell" | "command" | "sh" | "bash" => {
             if let Some(mut script) = script(entries, &command, draft) {
                 script.shell = script.shell.or_else(|| shell_of(&settings, document));
-                leave_out_others(&settings, &["shell", "shellargs"], draft);
+                draft.leave_out_others(settings.iter().copied(), &["shell", "shellargs"], NO_EQUIVALENT);
                 contained(entries, draft);
                 return process(script, entries, guards, node, draft);
             }

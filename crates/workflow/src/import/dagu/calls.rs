@@ -4,7 +4,7 @@ use super::actions::{Action, nothing};
 use super::dag::is_number;
 use super::job::Draft;
 use super::params::words;
-use super::values::{find, items, list, plain_key, quoted, quoted_list, scalar, table, toml_key, value_of};
+use super::values::{find, items, list, quoted, quoted_list, scalar, table, toml_key, value_of};
 use crate::tree::{Entry, Node};
 
 /// The workflow that a job calls: a file, or a document of the same file.
@@ -33,7 +33,7 @@ pub(super) fn call(
     let mut params: Vec<String> = Vec::new();
     let with = find(entries, &["action"]).and_then(|_| find(entries, &["with"]));
     if let Some(with) = with {
-        leave_out_others(&with.node, &["dag", "params"], "a call has no such key", draft);
+        draft.leave_out_others(table(&with.node), &["dag", "params"], "a call has no such key");
     }
     let mut given = given(entries, draft);
     if given.is_empty() && draft.has_items {
@@ -78,7 +78,7 @@ fn parallel(entry: &Entry<'_>, draft: &mut Draft<'_, '_>) {
     if let Some(most) = most.filter(|most| draft.has_items && !is_written(most)) {
         draft.leave_out(most, "the number is computed; write it as `max_parallel`");
     }
-    leave_out_others(&entry.node, &["items", "maxconcurrent"], "`for_each` has no such key", draft);
+    draft.leave_out_others(table(&entry.node), &["items", "maxconcurrent"], "`for_each` has no such key");
 }
 
 /// Whether an item of `parallel` gives parameters by their names, such as `A=1 B=2`.
@@ -101,13 +101,6 @@ fn for_each(parallel: &Entry<'_>, draft: &Draft<'_, '_>) -> Option<String> {
     let most = find(parts, &["maxconcurrent"]).and_then(|most| scalar(&most.node, document));
     let most = most.filter(|most| is_number(most)).map(|most| format!(", max_parallel = {most}"));
     Some(format!("for_each = {{ in = {}{} }}", quoted_list(&items), most.unwrap_or_default()))
-}
-
-/// Names the keys that are none of these.
-fn leave_out_others(node: &Node<'_>, keys: &[&str], why: &str, draft: &mut Draft<'_, '_>) {
-    for entry in table(node).iter().filter(|entry| !keys.contains(&plain_key(entry).as_str())) {
-        draft.leave_out(entry, why);
-    }
 }
 
 /// The parameters that a step gives, some of them with names.

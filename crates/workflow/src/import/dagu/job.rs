@@ -10,7 +10,7 @@ use super::dag::Reader;
 use super::references::{Reference, for_script, has_command, is_quoted, references, replace, unread};
 use super::settings;
 use super::steps::{Others, Step};
-use super::values::{find, quoted, quoted_list, table};
+use super::values::{find, plain_key, quoted, quoted_list, table};
 use crate::tree::{Entry, Node};
 
 /// A job.
@@ -41,6 +41,20 @@ pub(super) struct Draft<'a, 'n> {
 impl Draft<'_, '_> {
     pub(super) fn leave_out(&mut self, entry: &Entry<'_>, why: &str) {
         self.reader.leave_out(entry, why, &mut self.lines);
+    }
+
+    /// Notes that the entries with none of these keys are left out.
+    pub(super) fn leave_out_others<'e, 's: 'e>(
+        &mut self,
+        entries: impl IntoIterator<Item = &'e Entry<'s>>,
+        keys: &[&str],
+        why: &str,
+    ) {
+        for entry in entries {
+            if !keys.contains(&plain_key(entry).as_str()) {
+                self.leave_out(entry, why);
+            }
+        }
     }
 
     pub(super) fn leave_out_item(&mut self, item: &Node<'_>, why: &str) {

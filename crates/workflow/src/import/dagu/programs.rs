@@ -15,12 +15,8 @@ fn setting_text(settings: &[&Entry<'_>], keys: &[&str], document: &str) -> Optio
     setting(settings, keys).and_then(|setting| scalar(&setting.node, document))
 }
 
-/// Names the settings that have none of these keys.
-pub(super) fn leave_out_others(settings: &[&Entry<'_>], keys: &[&str], draft: &mut Draft<'_, '_>) {
-    for setting in settings.iter().filter(|setting| !keys.contains(&plain_key(setting).as_str())) {
-        draft.leave_out(setting, "there is no equivalent");
-    }
-}
+/// Why other settings of these programs are left out.
+pub(super) const NO_EQUIVALENT: &str = "there is no equivalent";
 
 /// The shell in the settings of a step, with its arguments.
 pub(super) fn shell_of(settings: &[&Entry<'_>], document: &str) -> Option<String> {
@@ -46,7 +42,7 @@ pub(super) fn jq(
     let document = draft.reader.document;
     let is_raw = setting(settings, &["raw"]).is_some_and(|setting| is_true(&setting.node));
     let read: &[&str] = if command.is_some() { &["raw"] } else { &["raw", "query", "filter"] };
-    leave_out_others(settings, read, draft);
+    draft.leave_out_others(settings.iter().copied(), read, NO_EQUIVALENT);
     let query = command.or_else(|| setting_text(settings, &["query", "filter"], document));
     let query = query.unwrap_or_else(|| ".".to_owned());
     let input = text_of(entries, &["script"], document).unwrap_or_default();
@@ -79,7 +75,7 @@ pub(super) fn ssh(
         words.push("-o StrictHostKeyChecking=no".to_owned());
     }
     words.push(shell_word(&text(&["user"]).map_or(host.clone(), |user| format!("{user}@{host}"))));
-    leave_out_others(settings, &OF_SSH, draft);
+    draft.leave_out_others(settings.iter().copied(), &OF_SSH, NO_EQUIVALENT);
     let script = find(entries, &["script"]);
     if let Some(script) = script.filter(|_| command.is_some()) {
         draft.leave_out(script, "the step has a command too; write them as one script");
