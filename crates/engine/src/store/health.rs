@@ -1,12 +1,11 @@
 //! The health of the whole database at one moment, for people who want to know whether anything is wrong. It is read from
 //! the indexes of unfinished jobs, so that the time does not grow with the number of finished jobs.
 
-use crate::store::Upkeep;
 use crate::store::claim::candidates::{read_candidates, read_candidates_from};
 use crate::store::claim::partition::Candidate;
 use crate::store::evidence::Evidence;
-use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::stats::Count;
+use crate::store::{Upkeep, json_list};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, all, one};
 
@@ -246,37 +245,48 @@ fn paused_queues(connection: &mut dyn Connection) -> Result<Vec<String>> {
     )
 }
 
-/// Of the first jobs of a partition: the lowest id of the old ones, their number, and how many jobs were read.
-const OLD_OF_PARTITION: &str = "SELECT min(CASE WHEN execute_after < $2 AND updated_at < $2 THEN id END),
-        count(CASE WHEN execute_after < $2 AND updated_at < $2 THEN 1 END), count(*)
-     FROM (SELECT id, execute_after, updated_at FROM jobs
-           WHERE status = 'PENDING' AND kind > '' AND queue = (SELECT queue FROM jobs WHERE id = $1)
-             AND kind = (SELECT kind FROM jobs WHERE id = $1)
-             AND requires = (SELECT requires FROM jobs WHERE id = $1)
-             AND code_version = (SELECT code_version FROM jobs WHERE id = $1)
-           ORDER BY {rank}, id LIMIT $3) AS first_of_partition";
+/// Of the first jobs of each partition, as numbers with spaces between them: the lowest id of the old ones or 0, their number, and
+/// how many jobs were read. $1 are the first jobs of the partitions. Counted one partition after the other, in the order of the
+/// index: a list of all their jobs would be as long as there are PENDING jobs.
+const OLD_OF_PARTITIONS: &str = "SELECT (
+        SELECT coalesce(min(CASE WHEN execute_after < $2 AND updated_at < $2 THEN id END), 0)
+               || ' ' || count(CASE WHEN execute_after < $2 AND updated_at < $2 THEN 1 END) || ' ' || count(*)
+        FROM (SELECT id, execute_after, updated_at FROM jobs
+              WHERE status = 'PENDING' AND kind > ''
+                AND queue = (SELECT queue FROM jobs WHERE id = CAST(wanted.value AS {integer}))
+                AND kind = (SELECT kind FROM jobs WHERE id = CAST(wanted.value AS {integer}))
+                AND requires = (SELECT requires FROM jobs WHERE id = CAST(wanted.value AS {integer}))
+                AND code_version = (SELECT code_version FROM jobs WHERE id = CAST(wanted.value AS {integer}))
+              ORDER BY {rank}, id LIMIT $3) AS first_of_partition)
+     FROM {texts $1} AS wanted";
 
-/// Reads the partitions with the most urgent jobs, one by one. A single statement would read the row of each PENDING job.
+/// Reads the partitions with the most urgent jobs.
 fn old_pending(
     connection: &mut dyn Connection,
     mut candidates: Vec<Candidate>,
     before_ms: i64,
 ) -> Result<Vec<OldPending>> {
     candidates.truncate(ROWS_MAX as usize);
-    let queries: Vec<PlainQuery<'_>> = candidates
-        .iter()
-        .map(|candidate| {
-            let id = candidate.position.id;
-            (OLD_OF_PARTITION, vec![id.into(), before_ms.into(), (JOBS_OF_PARTITION_MAX + 1).into()])
-        })
-        .collect();
-    let counted = rows_of_each(connection, &queries, |row| {
-        let jobs = Count { number: row.integer(1)?, is_exact: row.integer(2)? <= JOBS_OF_PARTITION_MAX };
-        Ok(row.optional_integer(0)?.map(|first_id| OldPending { first_id, jobs }))
-    })?;
-    let mut partitions: Vec<OldPending> = counted.into_iter().flatten().flatten().collect();
+    let texts: Vec<String> = candidates.iter().map(|candidate| candidate.position.id.to_string()).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let wanted = json_list("count old jobs", &texts)?;
+    let parameters = [(&wanted).into(), before_ms.into(), (JOBS_OF_PARTITION_MAX + 1).into()];
+    let counted = all(connection, OLD_OF_PARTITIONS, &parameters, |row| row.text(0).map(of_numbers))?;
+    let mut partitions: Vec<OldPending> = counted.into_iter().flatten().collect();
     partitions.sort_unstable_by_key(|partition| partition.first_id);
     Ok(partitions)
+}
+
+/// The old jobs of a partition; `None` if it has none.
+fn of_numbers(text: String) -> Option<OldPending> {
+    let numbers: Vec<i64> = text.split(' ').map_while(|number| number.parse().ok()).collect();
+    match numbers.as_slice() {
+        [first_id, number, read] if *number > 0 => {
+            let jobs = Count { number: *number, is_exact: *read <= JOBS_OF_PARTITION_MAX };
+            Some(OldPending { first_id: *first_id, jobs })
+        }
+        _none => None,
+    }
 }
 
 /// The latest instant among the newest rows, because there is no index by time.
