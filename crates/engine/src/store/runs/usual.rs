@@ -22,17 +22,21 @@ impl Runs<'_> {
         let mut durations: BTreeMap<String, Vec<i64>> = BTreeMap::new();
         self.store.read(|connection| {
             connection.query(
-                "SELECT names.name, runs.finished_at - runs.started_at + runs.ran_before_ms
-                 FROM (SELECT value AS name FROM {texts $1} AS wanted) AS names CROSS JOIN runs
-                 WHERE runs.id {in SELECT newest.id FROM runs AS newest
-                                   WHERE newest.finished_at IS NOT NULL AND newest.parent_job_id IS NULL
-                                     AND (newest.workflow, newest.status) >= (names.name, 'SUCCESSFUL')
-                                     AND (newest.workflow, newest.status) <= (names.name, 'SUCCESSFUL')
-                                     AND newest.started_at IS NOT NULL
-                                   ORDER BY newest.workflow DESC, newest.status DESC, newest.id DESC LIMIT $2}",
+                "SELECT names.name,
+                        (SELECT string_agg(CAST(duration AS TEXT), ' ')
+                         FROM (SELECT newest.finished_at - newest.started_at + newest.ran_before_ms AS duration
+                               FROM runs AS newest
+                               WHERE newest.finished_at IS NOT NULL AND newest.parent_job_id IS NULL
+                                 AND (newest.workflow, newest.status) >= (names.name, 'SUCCESSFUL')
+                                 AND (newest.workflow, newest.status) <= (names.name, 'SUCCESSFUL')
+                                 AND newest.started_at IS NOT NULL
+                               ORDER BY newest.workflow DESC, newest.status DESC, newest.id DESC LIMIT $2) AS last)
+                 FROM (SELECT value AS name FROM {texts $1} AS wanted) AS names",
                 &[(&names).into(), RUNS_COMPARED.into()],
                 &mut |row| {
-                    durations.entry(row.text(0)?).or_default().push(row.integer(1)?);
+                    let numbers = row.optional_text(1)?.unwrap_or_default();
+                    let numbers = numbers.split(' ').filter_map(|number| number.parse().ok());
+                    durations.insert(row.text(0)?, numbers.collect());
                     Ok(())
                 },
             )
