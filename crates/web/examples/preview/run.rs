@@ -130,7 +130,7 @@ fn log(created_at: i64) -> LogData {
         attempts: 3,
         last_line: 192,
         lines,
-        first_error: Some(189),
+        first_error: Some((189, "Error: exit code 3".to_owned())),
         asked_line: Some(183),
         found: Some(("refused".to_owned(), vec![183, 184, 185, 189])),
         is_open: false,

@@ -27,8 +27,8 @@ pub struct LogData {
     pub lines: Vec<LogLine>,
     /// The number of the last line of the attempt; 0 without output.
     pub last_line: i64,
-    /// The number of the first error's line.
-    pub first_error: Option<i64>,
+    /// The number and the text of the first error's line, looked for in what failed.
+    pub first_error: Option<(i64, String)>,
     /// The line that the address names.
     pub asked_line: Option<i64>,
     /// The text that is looked for, and the numbers of the lines that have it.
@@ -153,8 +153,9 @@ fn other_hits(lines: &[i64], data: &LogData, query: &RunQuery) -> Option<[String
 fn shown(line: &LogLine, data: &LogData, query: &RunQuery, times: &Times) -> ShownLine {
     let find = query.find.as_deref().unwrap_or_default();
     let own = RunQuery { line: Some(line.line), find: None, ..query.clone() };
-    let is_first = data.first_error == Some(line.line);
-    let is_near = data.first_error.is_some_and(|error| {
+    let first_error = data.first_error.as_ref().map(|(line, _text)| *line);
+    let is_first = first_error == Some(line.line);
+    let is_near = first_error.is_some_and(|error| {
         line.line > error && line.line <= error + ERROR_LINES_MAX && line.stream == LogStream::Stderr
     });
     let is_asked = data.asked_line == Some(line.line) && !is_first;
@@ -234,7 +235,7 @@ mod tests {
             attempts: 2,
             lines: vec![line(600, "a"), line(601, "b")],
             last_line: 700,
-            first_error: Some(601),
+            first_error: Some((601, "Error: no space left".to_owned())),
             found: Some(("b".to_owned(), vec![150, 601, 650])),
             asked_line: Some(601),
             ..LogData::default()

@@ -98,7 +98,7 @@ pub fn read(store: &Store, run_id: i64, query: RunQuery, sentence: Sentence<'_>)
         failure: match &focused {
             // An allowed failure is no error of a run that succeeded.
             Some(job) if job.status == JobStatus::Failed && run.status != RunStatus::Successful => {
-                Some(failure(store, &run, job, &tree)?)
+                Some(failure(store, &run, job, shown.as_ref(), &tree)?)
             }
             Some(_) | None => None,
         },
@@ -127,7 +127,7 @@ pub fn single(
     store.jobs().get(job_id)?;
     let Some(job) = job(store, None, job_id, &mut query, sentence)? else { return Ok(None) };
     let first_error = match job.job.status {
-        JobStatus::Failed => first_error_of(store, job_id, job.job.attempt)?,
+        JobStatus::Failed => first_error_of(store, job_id, job.job.attempt, Some(&job))?,
         JobStatus::Blocked
         | JobStatus::Scheduled
         | JobStatus::Pending
@@ -174,9 +174,15 @@ fn statuses(state: JobState) -> Vec<JobStatus> {
 }
 
 /// The error of a run, and how it was in other runs.
-fn failure(store: &Store, run: &Run, job: &FocusedJob, tree: &[TreeRun]) -> Result<FailureData> {
+fn failure(
+    store: &Store,
+    run: &Run,
+    job: &FocusedJob,
+    shown: Option<&JobData>,
+    tree: &[TreeRun],
+) -> Result<FailureData> {
     let others = other_runs(store.runs().failures_since(0)?, run);
-    let first = first_error_of(store, job.id, job.attempt)?;
+    let first = first_error_of(store, job.id, job.attempt, shown)?;
     Ok(FailureData {
         job: job.clone(),
         others,
@@ -208,8 +214,18 @@ fn other_runs(failures: Failures, run: &Run) -> OtherRuns {
     }
 }
 
-/// The number and the text of the first error's line of an attempt.
-fn first_error_of(store: &Store, job_id: i64, attempt: i64) -> Result<Option<(i64, String)>> {
+/// The number and the text of the first error's line of the last attempt of a job that failed. If its output is shown, the line
+/// was found for that.
+fn first_error_of(
+    store: &Store,
+    job_id: i64,
+    attempt: i64,
+    shown: Option<&JobData>,
+) -> Result<Option<(i64, String)>> {
+    let log = shown.filter(|shown| shown.job.id == job_id).and_then(|shown| shown.log.as_ref());
+    if let Some(log) = log.filter(|log| log.attempt == attempt) {
+        return Ok(log.first_error.clone());
+    }
     let lines = all_lines(store, job_id, attempt)?;
     let texts: Vec<String> = lines.iter().map(text_of).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -348,7 +364,7 @@ fn log(store: &Store, run: Option<&Run>, job: &Job, query: &RunQuery) -> Result<
         let texts: Vec<String> = lines.iter().map(text_of).collect();
         if failed {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            first = first_error(&texts).map(|at| lines[at].line);
+            first = first_error(&texts).map(|at| (lines[at].line, lines[at].text.clone()));
         }
         if let Some(find) = &query.find {
             let find = find.to_ascii_lowercase();
@@ -365,10 +381,10 @@ fn log(store: &Store, run: Option<&Run>, job: &Job, query: &RunQuery) -> Result<
     let asked_line = hit.or(hits.first().copied()).or(query.line);
     let is_open = job.status == JobStatus::Running && attempt == job.attempt;
     let of_end = last_line - LINES_OF_WINDOW + 1;
-    let from = match (query.from, asked_line, first, is_open) {
+    let from = match (query.from, asked_line, &first, is_open) {
         (Some(from), ..) => from.min(of_end),
         (None, Some(line), ..) => line.min(last_line) - LINES_BEFORE_ERROR,
-        (None, None, Some(error), _) => error - LINES_BEFORE_ERROR,
+        (None, None, Some((error, _text)), _) => error - LINES_BEFORE_ERROR,
         // What runs is read at its end.
         (None, None, None, true) => of_end,
         (None, None, None, false) if has_failed => of_end,
