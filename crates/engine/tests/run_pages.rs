@@ -260,6 +260,11 @@ fn a_window_of_a_run_has_the_failed_and_running_jobs_first() {
     assert_eq!(ids(&JobWindow { statuses: vec![JobStatus::Failed], ..all.clone() }), (vec![13, 14], 2));
     assert_eq!(ids(&part(JobPart::ItemsOf(15))), (vec![13, 12], 2));
     assert_eq!(ids(&part(JobPart::WithoutItems)), (vec![14, 15, 10, 11], 4));
+    for (offset, ids_of_end) in [(5, vec![11]), (6, vec![]), (9, vec![])] {
+        assert_eq!(ids(&JobWindow { offset, ..all.clone() }), (ids_of_end, 6), "the end");
+    }
+    let first: Vec<i64> = jobs.first_of_each(&[1, 2], 3).unwrap()[&1].iter().map(|job| job.id).collect();
+    assert_eq!(first, [10, 11, 14], "without items");
     let rows = jobs.window(1, &all).unwrap().rows;
     assert_eq!((rows[1].needed_until, rows[3].waits_for), (Some(50), Some(WaitsFor::Approval)));
     assert_eq!(rows[3].needed_until, Some(70), "a handler is ready when the other jobs are over");

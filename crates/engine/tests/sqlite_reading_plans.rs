@@ -158,6 +158,10 @@ fn a_page_looks_for_old_jobs_in_some_claim_partitions() {
     let of_page = queues_of(&store.upkeep().health_for_pages().unwrap().old_pending);
     assert!(of_page.contains(&"q10998".to_owned()) && !of_page.contains(&"q13000".to_owned()), "{of_page:?}");
     assert!(queues_of(&store.upkeep().health().unwrap().old_pending).contains(&"q13000".to_owned()));
+    let partitions = |statement: &&(Statement, Vec<rusqlite::types::Value>)| {
+        statement.0.to_string().contains("first_of_partition")
+    };
+    assert_eq!(record_reads(&path, read).iter().filter(partitions).count(), 1, "one statement for all");
 }
 
 /// A server plans each statement again, so forty-eight parts are not as many statements.
@@ -183,6 +187,17 @@ fn many_workflows_are_as_many_statements_as_one() {
         store.runs().usual_durations(&names).unwrap();
     });
     assert_eq!(statements.len(), 3);
+}
+
+/// The page of a workflow compares the jobs of its newest runs.
+#[test]
+fn the_jobs_of_many_runs_are_one_statement() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let statements = record(&path, |store| {
+        store.jobs().first_of_each(&(1..=20).collect::<Vec<i64>>(), 200).unwrap();
+    });
+    assert_eq!(statements.len(), 1);
 }
 
 /// Each of 99 queues is counted, and none has a statement of its own. Jobs in 3,000 queues are not all looked at.

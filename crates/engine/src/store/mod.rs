@@ -97,7 +97,7 @@ pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};
 pub use jobs::needs::NeededJob;
 pub(crate) use jobs::of_run::{IN_WINDOW, JOB_OF_RUN};
-pub use jobs::of_run::{JobOfRun, JobOrder, JobPart, JobWindow, JobsOfRun, WINDOW_MAX};
+pub use jobs::of_run::{JobInGrid, JobOfRun, JobOrder, JobPart, JobWindow, JobsOfRun, WINDOW_MAX};
 pub use jobs::open_approvals::{OPEN_APPROVALS_MAX, OpenApproval};
 pub use jobs::rounds::Rounds;
 pub use jobs::why::{Reason, RunSlot, Why};

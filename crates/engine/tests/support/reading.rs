@@ -153,6 +153,7 @@ fn read_for_pages(store: &Store) {
     store.runs().last_successful_before("often", 30_000).unwrap();
     store.jobs().attempts_of_each(&[100, 120]).unwrap();
     store.jobs().around(100, 60).unwrap();
+    assert_eq!(store.jobs().first_of_each(&[500, 501], 200).unwrap().len(), 2);
     assert!(store.runs().triggered(&[500]).unwrap().is_empty());
     assert_eq!(store.jobs().open_approvals(0, 2).unwrap().len(), 2);
     store.jobs().open_approval(3_000_500).unwrap();

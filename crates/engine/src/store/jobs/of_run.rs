@@ -112,6 +112,31 @@ pub struct JobsOfRun {
     pub matching: i64,
 }
 
+/// A job of one of several runs that are compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobInGrid {
+    /// Its id.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub status: JobStatus,
+    /// Its failure does not matter to the run.
+    pub allow_failure: bool,
+    /// When its last attempt was claimed.
+    pub started_at: Option<i64>,
+    /// When it finished.
+    pub finished_at: Option<i64>,
+}
+
+/// One statement for all runs, because a server plans each statement again.
+const FIRST_OF_EACH: &str =
+    "SELECT jobs.run_id, jobs.id, jobs.name, jobs.status, jobs.allow_failure, jobs.started_at, jobs.finished_at
+     FROM (SELECT CAST(value AS {integer}) AS run_id FROM {texts $1} AS runs) AS wanted CROSS JOIN jobs
+     WHERE jobs.id {in SELECT own.id FROM jobs AS own
+                       WHERE own.run_id = wanted.run_id AND own.group_id IS NULL ORDER BY +own.id LIMIT $2}
+     ORDER BY jobs.run_id, jobs.id";
+
 const BY_DEFINITION: &str = "SELECT {job_of_run} FROM (SELECT id AS found_id FROM jobs WHERE {in_window}
                            ORDER BY +id LIMIT $5 OFFSET $6) AS found
      JOIN jobs ON {by jobs.id = found.found_id} ORDER BY jobs.id LIMIT $5";
@@ -169,8 +194,39 @@ impl Jobs<'_> {
         self.store.read(|connection| {
             let rows = all(connection, sql, &[&which[..], &part[..]].concat(), read_job_of_run)?;
             let count = "SELECT count(*) FROM jobs WHERE {in_window}";
-            Ok(JobsOfRun { rows, matching: one(connection, count, &which, |row| row.integer(0))? })
+            let is_last = (rows.len() as i64) < window.limit && (window.offset == 0 || !rows.is_empty());
+            let matching = match is_last {
+                true => window.offset + rows.len() as i64,
+                false => one(connection, count, &which, |row| row.integer(0))?,
+            };
+            Ok(JobsOfRun { rows, matching })
         })
+    }
+
+    /// The first jobs of some runs as the definition has them, without items, by run: at most `limit` of each.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn first_of_each(&self, run_ids: &[i64], limit: i64) -> Result<BTreeMap<i64, Vec<JobInGrid>>> {
+        let mut jobs: BTreeMap<i64, Vec<JobInGrid>> = BTreeMap::new();
+        let texts: Vec<String> = run_ids.iter().map(ToString::to_string).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let wanted = json_list("read the first jobs of runs", &texts)?;
+        self.store.read(|connection| {
+            connection.query(FIRST_OF_EACH, &[(&wanted).into(), limit.into()], &mut |row| {
+                let job = JobInGrid {
+                    id: row.integer(1)?,
+                    name: row.optional_text(2)?.unwrap_or_default(),
+                    status: row.parsed(3, JobStatus::parse)?,
+                    allow_failure: row.integer(4)? != 0,
+                    started_at: row.optional_integer(5)?,
+                    finished_at: row.optional_integer(6)?,
+                };
+                jobs.entry(row.integer(0)?).or_default().push(job);
+                Ok(())
+            })
+        })?;
+        Ok(jobs)
     }
 
     /// The attempts of some jobs that did not succeed, or that a retry has replaced, in order, by job.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use windlass_engine::store::{
-    FocusedJob, JobOfRun, ListedVersion, Occurrence, Registration, RunSummary, Schedule,
+    FocusedJob, JobInGrid, ListedVersion, Occurrence, Registration, RunSummary, Schedule,
 };
 use windlass_engine::{JobStatus, RunStatus};
 
@@ -63,7 +63,7 @@ pub struct WorkflowData {
     /// Its newest runs, the newest first.
     pub runs: Vec<RunSummary>,
     /// The jobs of the newest of them.
-    pub jobs: Vec<(i64, Vec<JobOfRun>)>,
+    pub jobs: Vec<(i64, Vec<JobInGrid>)>,
     /// How long its runs usually take.
     pub usual_ms: Option<i64>,
     /// Its schedules, with the occurrences that were skipped last.
@@ -279,9 +279,9 @@ pub fn page(data: &WorkflowData, reader: &Reader) -> askama::Result<String> {
 }
 
 /// The jobs by runs: a row for each job of the newest run, and a cell for each run, the oldest first.
-fn grid(runs: &[(i64, Vec<JobOfRun>)]) -> Vec<GridRow> {
+fn grid(runs: &[(i64, Vec<JobInGrid>)]) -> Vec<GridRow> {
     let Some((_, newest)) = runs.last() else { return Vec::new() };
-    let own = newest.iter().filter(|job| job.group_id.is_none()).take(JOBS_OF_GRID);
+    let own = newest.iter().take(JOBS_OF_GRID);
     own.map(|job| {
         let (usual, last) = durations(runs, &job.name);
         GridRow {
@@ -305,8 +305,8 @@ fn grid(runs: &[(i64, Vec<JobOfRun>)]) -> Vec<GridRow> {
 }
 
 /// How long the attempts of a job took that succeeded in these runs: the one in the middle, and the newest one.
-fn durations(runs: &[(i64, Vec<JobOfRun>)], name: &str) -> (String, String) {
-    let took = |jobs: &[JobOfRun]| {
+fn durations(runs: &[(i64, Vec<JobInGrid>)], name: &str) -> (String, String) {
+    let took = |jobs: &[JobInGrid]| {
         let job = jobs.iter().find(|job| job.name == name && job.status == JobStatus::Successful)?;
         Some((job.finished_at? - job.started_at?).max(0))
     };

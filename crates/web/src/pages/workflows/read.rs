@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::store::{
-    JobOrder, JobPart, JobWindow, OccurrenceStatus, Registration, RunFilter, Schedule,
-};
+use windlass_engine::store::{OccurrenceStatus, Registration, RunFilter, Schedule};
 use windlass_engine::{Error, Result, Store};
 
 use super::{RUNS_OF_GRID, RUNS_OF_STRIP, WorkflowData, WorkflowList, WorkflowSummary};
@@ -63,18 +61,10 @@ pub fn one(store: &Store, name: &str) -> Result<WorkflowData> {
     if found.is_none() && runs.is_empty() {
         return Err(Error::not_found(format!("the workflow {name}")));
     }
-    let mut jobs = Vec::new();
-    for run in runs.iter().take(RUNS_OF_GRID as usize).rev() {
-        let window = JobWindow {
-            statuses: vec![],
-            name: None,
-            part: JobPart::WithoutItems,
-            order: JobOrder::Definition,
-            offset: 0,
-            limit: JOBS_READ,
-        };
-        jobs.push((run.id, store.jobs().window(run.id, &window)?.rows));
-    }
+    let mut compared: Vec<i64> = runs.iter().take(RUNS_OF_GRID as usize).map(|run| run.id).collect();
+    compared.reverse();
+    let mut first_jobs = store.jobs().first_of_each(&compared, JOBS_READ)?;
+    let jobs = compared.into_iter().map(|id| (id, first_jobs.remove(&id).unwrap_or_default())).collect();
     let mut schedules = Vec::new();
     for schedule in store.schedules().list()?.into_iter().filter(|schedule| schedule.workflow == name) {
         let skipped = store.schedules().occurrences(schedule.id, OccurrenceStatus::Skipped, SKIPPED_SHOWN)?;
