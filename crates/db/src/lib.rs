@@ -175,6 +175,12 @@ pub trait Database: Send + Sync {
     /// The error of the database or of the operation.
     fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()>;
 
+    /// Runs `operation`, whose reads on this thread belong together: those of a page. On a server, those with a [`ReadDeadline`]
+    /// share a transaction and so a snapshot, until one fails. They must not wait for a change by others.
+    fn read_together(&self, operation: &mut dyn FnMut()) {
+        operation();
+    }
+
     /// Runs `operation` in a transaction, possibly together with operations of other threads, and returns when the
     /// transaction is as durable as [`Durability`] promises. `name` describes the operation in errors. Another thread may run
     /// the operation. It must not call `write` on the same database, because that call would wait forever.

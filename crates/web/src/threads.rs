@@ -142,10 +142,14 @@ fn run_tasks(access: Access, store: &Store, receiver: &Mutex<Receiver<Task>>) {
         // The lock is only held while waiting for a task.
         let task = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(task) = task else { return };
-        if access == Access::Read {
-            begin_to_read(store);
-        }
-        if catch_unwind(AssertUnwindSafe(|| task(store))).is_err() {
+        let ended = catch_unwind(AssertUnwindSafe(|| match access {
+            Access::Read => {
+                begin_to_read(store);
+                store.read_together(|| task(store));
+            }
+            Access::Write => task(store),
+        }));
+        if ended.is_err() {
             tracing::error!("a request of the web server met a defect of windlass");
         }
     }

@@ -80,6 +80,11 @@ impl<'a> PostgresConnection<'a> {
         PostgresConnection { limit, ..self }
     }
 
+    /// The time that the server gives each statement now, for a transaction that keeps a deadline.
+    pub(super) fn statement_max_ms(&self) -> Option<i64> {
+        self.limit.as_ref().map(|limit| limit.statement_max_ms)
+    }
+
     /// What is known about the commit, if it was sent together with a statement.
     pub(super) fn take_commit(&mut self) -> Option<Commit> {
         self.commit.take()

@@ -19,6 +19,7 @@ mod prepared;
 mod recover;
 mod runtime;
 mod session;
+mod shared_read;
 mod sizes;
 mod statements;
 mod token;
@@ -35,6 +36,7 @@ use crate::{
 use listener::NotificationListener;
 use notifier::Notifier;
 use session::Sessions;
+use shared_read::SharedReads;
 use windlass_system::clock::Clock;
 use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUpChannel;
@@ -100,6 +102,11 @@ impl PostgresDatabase {
 impl Database for PostgresDatabase {
     fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
         transaction::read(&self.sessions, operation)
+    }
+
+    fn read_together(&self, operation: &mut dyn FnMut()) {
+        let _shared = SharedReads::begin();
+        operation();
     }
 
     fn write(&self, name: &'static str, mut operation: WriteOperation, mut recovery: Recovery) -> Result<()> {

@@ -53,6 +53,7 @@ pub(super) enum TransactionState {
 /// A connection in which a transaction begins with the first statement.
 pub(super) struct BegunTransaction {
     pub(super) session: Pooled,
+    pub(super) purpose: Purpose,
     pub(super) naming: Naming,
     /// Held by a transaction that writes, until its end.
     pub(super) lock: AdvisoryLock,
@@ -178,7 +179,7 @@ impl Sessions {
         let begin = self.settings.begin(purpose, naming, session.token, lock);
         session.client.begin(begin);
         session.prepared.begin(purpose, self.clock.monotonic_ms());
-        Ok(BegunTransaction { session, naming, lock })
+        Ok(BegunTransaction { session, purpose, naming, lock })
     }
 
     /// Takes the answer to a transaction's preamble, and returns whether the preamble was sent. While the transaction is

@@ -2,6 +2,7 @@
 //! commit was lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::Commit;
@@ -10,6 +11,7 @@ use super::error::{Failure, from_postgres};
 use super::preamble::Purpose;
 use super::recover::{NextStep, recover};
 use super::session::{BegunTransaction, Pooled, Sessions, TransactionState};
+use super::shared_read;
 use super::token::{AdvisoryLock, Naming};
 use crate::error::{Error, Result, Unavailable};
 use crate::{Connection, ReadDeadline, Recovery};
@@ -41,7 +43,7 @@ struct LostCommit {
 }
 
 /// Runs an operation on one snapshot.
-pub(super) fn read(sessions: &Sessions, operation: &mut Operation<'_>) -> Result<()> {
+pub(super) fn read(sessions: &Arc<Sessions>, operation: &mut Operation<'_>) -> Result<()> {
     const NAME: &str = "read from the database";
     retry(sessions, NAME, |naming| {
         let left_ms = ReadDeadline::of_this_thread().map(|deadline| deadline.left_ms()).transpose();
@@ -56,7 +58,7 @@ pub(super) fn read(sessions: &Sessions, operation: &mut Operation<'_>) -> Result
 /// Runs an operation in a transaction. When the transaction is durable, returns the wake-ups for its changes. `recovery` decides
 /// what happens when the answer to the commit is lost.
 pub(super) fn write(
-    sessions: &Sessions,
+    sessions: &Arc<Sessions>,
     name: &'static str,
     operation: &mut Operation<'_>,
     recovery: &mut Recovery,
@@ -137,22 +139,36 @@ fn retry<T>(
 
 /// Runs a transaction once.
 fn run(
-    sessions: &Sessions,
+    sessions: &Arc<Sessions>,
     name: &str,
     purpose: Purpose,
     naming: Naming,
     operation: &mut Operation<'_>,
 ) -> std::result::Result<WakeUps, FailedRun> {
     // Without a connection nothing is repeated. The caller decides whether to wait for the server.
-    let BegunTransaction { mut session, naming, lock } = sessions
-        .begin(name, purpose, naming)
-        .map_err(|error| FailedRun { error, failure: None, lost: None })?;
+    let begun = match shared_read::take(sessions, purpose) {
+        Some(shared) => Ok(shared),
+        None => sessions.begin(name, purpose, naming),
+    };
+    let BegunTransaction { mut session, purpose, naming, lock } =
+        begun.map_err(|error| FailedRun { error, failure: None, lost: None })?;
     let connection = PostgresConnection::new(&mut session, naming, &sessions.statements);
     let mut connection = connection.with_deadline(purpose);
     let result =
         catch_unwind(AssertUnwindSafe(|| operation(&mut connection).and_then(|()| connection.flush())));
     let (wake_ups, failure) = (connection.wake_ups(), connection.failure());
+    let statement_max_ms = connection.statement_max_ms();
     let committed = connection.take_commit();
+    if let (Ok(Ok(())), None, None, Some(statement_max_ms)) =
+        (&result, &failure, &committed, statement_max_ms)
+        && session.client.has_begun()
+    {
+        let purpose = Purpose::ReadAtMost { statement_max_ms };
+        session = match shared_read::keep(sessions, BegunTransaction { session, purpose, naming, lock }) {
+            None => return Ok(wake_ups),
+            Some(BegunTransaction { session, .. }) => session,
+        };
+    }
     let transaction = if committed.is_some() { TransactionState::CommitSent } else { TransactionState::Open };
     let has_begun = sessions.end_preamble(&mut session, naming, transaction);
     // A transaction that was sent as a whole may not have begun, and then it does not hold its own lock.

@@ -240,6 +240,17 @@ impl Store {
         self.database.capabilities()
     }
 
+    /// Runs `operation`, whose reads on this thread belong together: those of a page. On a server they cost one transaction, and
+    /// not one each, if they have a [`windlass_db::ReadDeadline`].
+    pub fn read_together(&self, operation: impl FnOnce()) {
+        let mut operation = Some(operation);
+        self.database.read_together(&mut || {
+            if let Some(operation) = operation.take() {
+                operation();
+            }
+        });
+    }
+
     /// Reads in one snapshot.
     fn read<T>(&self, mut operation: impl FnMut(&mut dyn Connection) -> Result<T>) -> Result<T> {
         let mut value = None;

@@ -35,6 +35,10 @@ impl Database for Counted {
         self.inner.read(operation)
     }
 
+    fn read_together(&self, operation: &mut dyn FnMut()) {
+        self.inner.read_together(operation);
+    }
+
     fn write(&self, name: &'static str, operation: WriteOperation, recovery: Recovery) -> Result<()> {
         self.counts.writes.fetch_add(1, Ordering::SeqCst);
         self.inner.write(name, operation, recovery)
