@@ -15,6 +15,7 @@ use windlass_engine::trace::TraceParent;
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
 use crate::options::Definitions;
+use crate::pages::runs::Picture;
 use crate::pages::url::{self, encode};
 use crate::problem::Problem;
 use crate::route::{QueryParameter, ValueSort};
@@ -52,6 +53,8 @@ pub(crate) struct Call {
     pub(crate) hooks: Hooks,
     /// What was measured and read for monitors.
     pub(crate) metrics: Arc<Metrics>,
+    /// The picture of the last 24 hours.
+    pub(crate) picture: Arc<Picture>,
     /// The token that forms of this session must send.
     pub(crate) form_token: Option<String>,
     /// The name of the cookie of sessions.

@@ -35,6 +35,7 @@ use crate::live::Viewers;
 use crate::metrics::Metrics;
 use crate::once;
 use crate::options::WebOptions;
+use crate::pages::runs::Picture;
 use crate::problem::Problem;
 use crate::route::{self, Allowed, Client, Method, Prepared, QueryRule, Route, Streams, Work};
 use crate::sentences::Sentences;
@@ -71,6 +72,7 @@ pub(crate) struct Door {
     clock: Clock,
     hooks: Mutex<Hooks>,
     metrics: Arc<Metrics>,
+    picture: Arc<Picture>,
 }
 
 /// A caller, and the token of the forms of its session.
@@ -104,6 +106,7 @@ impl Door {
             clock,
             hooks,
             metrics: Arc::default(),
+            picture: Arc::default(),
         }
     }
 
@@ -190,6 +193,7 @@ impl Door {
             definitions: self.options.definitions,
             sentences: self.sentences.clone(),
             metrics: Arc::clone(&self.metrics),
+            picture: Arc::clone(&self.picture),
             hooks: Arc::clone(&self.hooks.lock().unwrap_or_else(PoisonError::into_inner)),
             is_secure: self.options.is_secure(),
             cookie: cookie_name(&self.options),

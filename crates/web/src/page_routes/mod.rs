@@ -141,7 +141,7 @@ fn list(store: &Store, call: &Call) -> Result<Answer, Problem> {
     let filter = Filter::parse(query(call)).map_err(wrong_address)?;
     let visit = LastVisit(cookie(call, "seen").and_then(|at| at.parse().ok()));
     let findings = call.sentences.attention(store)?;
-    let data = runs::read::read(store, filter, visit, findings, &reader.times)?;
+    let data = runs::read::read(store, filter, visit, findings, &call.picture, &reader.times)?;
     html(runs::page(&data, &reader))
 }
 

@@ -380,3 +380,32 @@ fn the_record_shows_how_it_was_before() {
     assert_eq!(audit.rows[0].before.as_deref(), Some("{\"role\":\"run\"}"));
     assert!(page(&site, &cookie, "/system/audit").contains("role = run"));
 }
+
+/// Runs that end now were accepted lately. Those of the hours before are counted again when a minute has passed.
+#[test]
+fn the_newest_parts_of_the_picture_are_counted_for_each_page_and_the_others_once_a_minute() {
+    let site = Site::new();
+    let [old, new] = [site.run(), site.run()];
+    let five_hours_ago = START_MS - 5 * 3_600_000;
+    let end = |id: i64, status: &str| {
+        let created = if id == old { five_hours_ago } else { START_MS };
+        site.sql(&format!(
+            "UPDATE runs SET status = '{status}', finished_at = {START_MS}, created_at = {created}
+             WHERE id = {id}"
+        ));
+    };
+    let cookie = site.session(Role::View);
+    let sums = || {
+        let body = page(&site, &cookie, "/runs");
+        body.split("in parts of half an hour: ").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    };
+    end(old, "SUCCESSFUL");
+    end(new, "SUCCESSFUL");
+    assert_eq!(sums(), "2 successful, 0 failed");
+    end(new, "FAILED");
+    assert_eq!(sums(), "1 successful, 1 failed");
+    end(old, "FAILED");
+    assert_eq!(sums(), "1 successful, 1 failed");
+    site.clock.advance_ms(60_000);
+    assert_eq!(sums(), "0 successful, 2 failed");
+}

@@ -3,6 +3,7 @@
 mod failures;
 mod filter;
 mod histogram;
+mod picture;
 pub mod read;
 mod row;
 
@@ -13,6 +14,7 @@ use windlass_engine::RunStatus;
 use windlass_engine::store::{Count, Failures, FocusedJob, HistogramPart, JobCounts, Page, Run, Triggered};
 
 pub use filter::{Filter, Since, Tab, Trigger, with_instants};
+pub(crate) use picture::Picture;
 pub(super) use row::{look_of, params_in_a_line, slot_in_words, took_ms, value_as_text};
 
 use super::frame::{Frame, Reader, Section};

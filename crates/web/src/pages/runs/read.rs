@@ -6,7 +6,7 @@ use windlass_engine::store::{Count, Cursor, Page, Run, RunFilter, Schedule, Sear
 use windlass_engine::{Error, Result, RunSource, RunStatus, Store};
 use windlass_views::FindingView;
 
-use super::{Filter, Note, RunsData, Tab, Visited};
+use super::{Filter, Note, Picture, RunsData, Tab, Visited};
 use crate::pages::times::{Times, grouped};
 
 const MINUTE_MS: i64 = 60_000;
@@ -15,8 +15,6 @@ const DAY_MS: i64 = 24 * 3_600_000;
 const COUNTED_MAX: i64 = 999;
 /// So many paused queues are named.
 const QUEUES_NAMED_MAX: i64 = 5;
-/// The parts of the picture of the last 24 hours.
-const PARTS: usize = 48;
 /// Failures of so many days are shown at most, however long ago the last visit was.
 const VISIT_DAYS_MAX: i64 = 30;
 /// The most workflows in the list of the filter.
@@ -32,11 +30,12 @@ pub struct LastVisit(pub Option<i64>);
 ///
 /// # Errors
 /// Returns the database's error, and [`windlass_engine::Error::Invalid`] for texts that can't be searched for.
-pub fn read(
+pub(crate) fn read(
     store: &Store,
     filter: Filter,
     visit: LastVisit,
     findings: Vec<FindingView>,
+    picture: &Picture,
     times: &Times,
 ) -> Result<RunsData> {
     let now_ms = times.now_ms;
@@ -49,14 +48,11 @@ pub fn read(
     let mut workflows: Vec<&str> = runs.rows.iter().map(|run| run.workflow.as_str()).collect();
     workflows.sort_unstable();
     workflows.dedup();
-    // A day began at a full minute, and the parts of the picture are half hours of the clock: so the page stays the same while
-    // nothing changes.
+    // A day began at a full minute, so the page stays the same while nothing changes.
     let visited = match visit.0 {
         Some(at_ms) => Visited::Marked(at_ms.clamp(now_ms - VISIT_DAYS_MAX * DAY_MS, now_ms)),
         None => Visited::Never((now_ms - DAY_MS).div_euclid(MINUTE_MS) * MINUTE_MS),
     };
-    let part_ms = DAY_MS / PARTS as i64;
-    let picture_until_ms = (now_ms.div_euclid(part_ms) + 1) * part_ms;
     Ok(RunsData {
         focused: store.runs().focused_jobs(&interesting)?,
         slot_holders: store.runs().slot_holders_of(&keys_waited_for(&runs.rows))?,
@@ -67,7 +63,7 @@ pub fn read(
         counts: counts(store, &filter, now_ms)?,
         failures: store.runs().failures_since(visited.since_ms())?,
         visited,
-        histogram: store.runs().histogram(picture_until_ms - DAY_MS, picture_until_ms, PARTS)?,
+        histogram: picture.read(store, now_ms)?,
         notes: notes(store, times, findings)?,
         workflows: names_of_workflows(store, &filter, &workflows)?,
         runs,
