@@ -22,18 +22,19 @@ fn found(text: &str) -> Vec<String> {
 
 #[test]
 fn parameters_and_secrets_that_nothing_uses() {
-    let text = "[params]\nday = {}\nmode = {}\nkey = {}\nrows = {}\nhost = {}\nsite = {}\n[secrets]\nTOKEN = {}\nOLD = {}\nPIN = {}
+    let text = "[params]\nday = {}\nmode = {}\nkey = {}\nrows = {}\nhost = {}\nsite = {}\npage = {}\n[secrets]\nTOKEN = {}\nOLD = {}\nPIN = {}
 [concurrency]\nkey = '{{ params.site }}'
 [env]\nHOST = '{{ params.host }}'
 [jobs.a]\nif = \"params.mode == 'full'\"\nconcurrency = { key = '{{ params.key }}' }
-env = { TOKEN = '{{ secrets.TOKEN }}' }\nsecrets = ['PIN']\nrun = 'echo $WINDLASS_PARAM_ROWS'\n";
+env = { TOKEN = '{{ secrets.TOKEN }}' }\nsecrets = ['PIN']\nrun = 'echo $WINDLASS_PARAM_ROWS'
+[jobs.b]\nhttp = 'https://example.com/{{ params.page }}'\n";
     assert_eq!(
         found(text),
-        ["2: nothing in the file reads the parameter `day`", "10: no job uses the secret `OLD`"]
+        ["2: nothing in the file reads the parameter `day`", "11: no job uses the secret `OLD`"]
     );
     for own_script in ["./load.sh", "python3 load.py"] {
         let text = text.replace("echo $", &format!("{own_script} $"));
-        assert_eq!(found(&text), ["10: no job uses the secret `OLD`"], "{own_script} may read the variable");
+        assert_eq!(found(&text), ["11: no job uses the secret `OLD`"], "{own_script} may read the variable");
     }
 }
 

@@ -134,9 +134,12 @@ impl LookupCollector<'_> {
             Expr::Call(call) => Err(self
                 .refuse(call.span(), "expressions have no functions")
                 .help(hints::instead_of_function(&call.expr))),
-            Expr::Tuple(_) | Expr::Map(_) => {
-                Err(self.refuse(expression.span(), format!("a {} is not allowed", expression.description())))
-            }
+            Expr::Tuple(_) => Err(self
+                .refuse(expression.span(), "a list stands in square brackets")
+                .help("write [1, 2] instead of (1, 2)")),
+            Expr::Map(_) => Err(self
+                .refuse(expression.span(), "an expression can't make a table")
+                .help("read a field of an output, as in jobs.a.output.field, or make the table in a script")),
         }
     }
 
@@ -317,8 +320,8 @@ mod tests {
             ("a ~ b", "`~`"),
             ("range(10)", "no functions"),
             ("a.split(',')", "no functions"),
-            ("{'a': 1}", "map literal"),
-            ("(1, 2)", "tuple"),
+            ("{'a': 1}", "can't make a table"),
+            ("(1, 2)", "square brackets"),
             ("a | indent(1000000)", "no filter `indent`"),
             ("a | center(1000000000)", "no filter"),
             ("a | batch(10)", "no filter"),

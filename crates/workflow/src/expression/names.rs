@@ -116,8 +116,13 @@ fn run_field(
                 "`run.workspace` is not known here".to_owned(),
             )
             .help("the processes of all jobs have it as $WINDLASS_WORKSPACE; `env` of a job can name it too"),
-            HasWorkspace::Yes => refuse("`run.workspace` is not known here".to_owned())
-                .help("`command`, `dir`, `env`, `stdin` and `http` of a job can name the workspace"),
+            HasWorkspace::Yes if place == Place::Path => {
+                refuse("`run.workspace` is not known here".to_owned())
+                    .help("the path begins in the workspace already; leave `run.workspace` out")
+            }
+            HasWorkspace::Yes => refuse("`run.workspace` is not known here".to_owned()).help(
+                "`command`, `dir`, `env`, `stdin`, `http` and `container` of a job can name the workspace",
+            ),
             HasWorkspace::No => refuse("the runs of this workflow have no workspace".to_owned())
                 .help("add workspace = true at the top of the file"),
         }),

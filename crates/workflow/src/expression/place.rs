@@ -24,6 +24,8 @@ pub enum Place {
     /// The same of a job of the kind `http`, whose attempts end with an answer. It has no exit code and no signal, and may name
     /// them, because `retry.if` of `[defaults]` may.
     RequestEnd,
+    /// A path or a pattern of `artifacts` and `inputs`, which begins in the folder of the job.
+    Path,
     /// The key of a `concurrency`, which is rendered before the run exists.
     ConcurrencyKey,
     /// A value in the `params` of a job that calls a workflow.
@@ -90,7 +92,7 @@ impl Place {
                 summary: "the names are params.NAME and run.id",
                 reason: WORKFLOW_REASON,
             },
-            Place::Command => Known {
+            Place::Command | Place::Path => Known {
                 roots: &["params", "run", "jobs", "variables", "item", "index"],
                 run: RUN,
                 summary: of_job,
@@ -221,6 +223,7 @@ impl Place {
             Place::Trigger => (&["name", "key", "payload", "id", "received_at"], &[]),
             Place::Workflow
             | Place::Command
+            | Place::Path
             | Place::Environment
             | Place::Condition
             | Place::Items
@@ -260,6 +263,9 @@ impl Place {
                 "add `for_each` to the job, which gives it an item"
             }
             "item" | "index" => "`if`, `for_each` and `concurrency` are for all items together",
+            "secrets" if self == Place::Path => {
+                "the path of a file is no secret; a job reads a secret from its `env`"
+            }
             "secrets" if self == Place::Command => {
                 "anyone can read a command line; pass the secret by `env`, as in env = { TOKEN = \"{{ secrets.TOKEN }}\" }"
             }

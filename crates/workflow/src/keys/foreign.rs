@@ -35,8 +35,11 @@ pub(super) fn instead_of(written: &str, table: Table) -> Option<&'static str> {
             ),
         ],
         Table::Repeat => &[(&["while"], "write the opposite as `until`")],
-        Table::Workflow
-        | Table::Param
+        Table::Workflow => &[(
+            &["case", "cases", "tests"],
+            "cases stand in a file of their own beside this one: NAME.test.toml beside NAME.toml",
+        )],
+        Table::Param
         | Table::Schedule
         | Table::Defaults
         | Table::LocalWorkflow

@@ -4,7 +4,7 @@ use crate::expression::Expression;
 use crate::for_each::{ForEach, ItemSource, Matrix};
 use crate::keys::{self, FOR_EACH, FOR_EACH_IN, MATRIX, Table};
 use crate::report::{Finding, Findings};
-use crate::template::Templates;
+use crate::template::{self, Templates};
 use crate::tree::{Entry, Node, Value};
 use crate::{expect, limits};
 
@@ -163,7 +163,10 @@ fn exclude_from(
         let Value::Table(pairs) = &node.value else { continue };
         for pair in pairs {
             let known = || matrix.dimensions.iter().map(|(name, _)| name.as_str());
-            if known().any(|name| name == pair.key) {
+            if let Some((name, values)) = matrix.dimensions.iter().find(|(name, _)| *name == pair.key) {
+                if let Some(finding) = unknown_value(name, values, &pair.node) {
+                    findings.push(finding);
+                }
                 continue;
             }
             let finding = Finding::new(pair.key_span.clone(), format!("`matrix` has no `{}`", pair.key));
@@ -175,6 +178,24 @@ fn exclude_from(
         }
         matrix.exclude.extend(node.to_json().and_then(|json| json.as_object().cloned()));
     }
+}
+
+/// A value to leave out that the dimension does not have, so that nothing would be left out. Templates are not known yet.
+fn unknown_value(name: &str, values: &[serde_json::Value], node: &Node<'_>) -> Option<Finding> {
+    let is_open = |value: &serde_json::Value| value.as_str().is_some_and(template::is_template);
+    let wanted = node.to_json()?;
+    if is_open(&wanted) || values.iter().any(|value| *value == wanted || is_open(value)) {
+        return None;
+    }
+    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let help = match values.iter().find(|value| text(value) == text(&wanted)) {
+        Some(same) => format!("write {same}: a number and a text are not the same"),
+        None => {
+            let known: Vec<String> = values.iter().take(10).map(ToString::to_string).collect();
+            format!("the values are {}", known.join(", "))
+        }
+    };
+    Some(Finding::new(node.span.clone(), format!("`{name}` of `matrix` has no value {wanted}")).help(help))
 }
 
 /// Adds the texts of a written value, which may be templates.

@@ -83,7 +83,16 @@ fn read(item: &Node<'_>, workflow: &str, scope: &Scope<'_>, findings: &mut Findi
         match known.name() {
             "name" => trigger.name = name(part, NameKind::Trigger, findings).unwrap_or_default(),
             "event" => event = Some((part, name(part, NameKind::Event, findings).unwrap_or_default())),
-            "key" => key = Some((part, text(findings).unwrap_or_default())),
+            "key" => {
+                let text = text(findings).unwrap_or_default();
+                if template::is_template(&text) {
+                    let message =
+                        "`key` of a trigger is no template, so the braces would be a part of the key";
+                    let help = "leave it out, and compare the key in `if`, as in if = \"event.key == 'a'\"";
+                    findings.push(Finding::new(part.node.span.clone(), message).help(help));
+                }
+                key = Some((part, text));
+            }
             "after" => after = Some((part, patterns(part, workflow, findings))),
             "status" => status = Some((part, states(part, findings))),
             "if" => trigger.condition = expect::expression(part, &TRIGGER_IF, &mut templates, findings),

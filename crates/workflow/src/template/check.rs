@@ -105,6 +105,7 @@ fn check_type(text: &LookingUpText<'_>, scope: &Scope<'_>) -> Result<(), Fault> 
         Place::Outputs => Ok(()),
         Place::Workflow
         | Place::Command
+        | Place::Path
         | Place::Environment
         | Place::Condition
         | Place::Wait

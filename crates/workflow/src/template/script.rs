@@ -15,7 +15,8 @@ pub(super) fn check(text: &LookingUpText<'_>, scope: &Scope<'_>, findings: &mut 
     let Some((expression, range)) = braces(text.text).find(is_ours) else { return };
     let span = span_within(scope.file, &text.span, text.text, &range);
     let message = "`run` is no template, so the braces would go to the shell as they are";
-    findings.push(Finding::new(span, message).help(instead(expression)));
+    let help = instead(expression, scope, findings);
+    findings.push(Finding::new(span, message).help(help));
 }
 
 /// The texts between `{{` and `}}`, with the ranges of both together with the braces.
@@ -41,10 +42,20 @@ fn reads_values(expression: &str, has_items: HasItems) -> bool {
 }
 
 /// How a script gets the value.
-fn instead(expression: &str) -> String {
+fn instead(expression: &str, scope: &Scope<'_>, findings: &mut Findings) -> String {
     let is_name = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let known = || scope.params.iter().map(|param| param.name.as_str());
     match expression.strip_prefix("params.").filter(is_name) {
-        Some(param) => format!("write \"${}\", which every job has", params::env_name(param)),
+        Some(param) if known().any(|name| name == param) => {
+            format!("write \"${}\", which every job has", params::env_name(param))
+        }
+        Some(param) => match findings.nearest(param, known()) {
+            Some(near) => format!("write \"${}\"; there is no parameter `{param}`", params::env_name(near)),
+            None => format!(
+                "declare the parameter, as in params = {{ {param} = {{}} }}, and write \"${}\"",
+                params::env_name(param)
+            ),
+        },
         None => {
             format!(
                 "write env = {{ VALUE = \"{{{{ {expression} }}}}\" }} in the job, and \"$VALUE\" in the script"

@@ -79,7 +79,8 @@ fn why_missing(read: usize, reader: Option<usize>, certainty: &mut Certainty<'_>
     if let Some(never) = why_never(source, certainty.workflow) {
         return Some(never);
     }
-    // The list of the outputs of items is there, whatever became of the items.
+    // The list of the outputs is there once there are items, whatever became of them. A reader that also starts if the group was
+    // skipped is rarely meant so, and a warning would be said of each that collects after failures.
     if source.for_each.is_some() || certainty.is_successful_before(read, reader) {
         return None;
     }

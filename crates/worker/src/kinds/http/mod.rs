@@ -308,7 +308,6 @@ impl Content {
     }
 }
 
-/// The path of the file for the body, relative to the folder of the run.
 /// The path of a file to save. A relative one begins at the workspace, or at the folder of the workflow file.
 fn place(
     save: &str,

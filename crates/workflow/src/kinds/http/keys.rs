@@ -5,13 +5,9 @@ use crate::key::{Key, Table, ValueType};
 
 /// `http` of a job.
 pub(super) const ACTION: Key =
-    Key::new("http", &[ValueType::Table(Table::Http), ValueType::Text], "an HTTP request").elsewhere(&[
-        "request",
-        "httprequest",
-        "curl",
-        "webhook",
-        "fetch",
-    ]);
+    Key::new("http", &[ValueType::Table(Table::Http), ValueType::Text], "an HTTP request")
+        .template(Place::Environment)
+        .elsewhere(&["request", "httprequest", "curl", "webhook", "fetch"]);
 
 pub(super) const METHOD: Key = Key::new("method", &[ValueType::Word], "the method")
     .words(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

@@ -223,7 +223,7 @@ impl Shell {
             let field = format!("action.artifacts[{at}].glob");
             field::filled(&artifact.glob, &field)?;
             crate::files::check_glob(&artifact.glob).or_else(|reason| field::refuse(&field, reason))?;
-            read.extend(field::outputs_read(&artifact.glob, &field, names, Place::Command)?);
+            read.extend(field::outputs_read(&artifact.glob, &field, names, Place::Path)?);
         }
         field::within(self.inputs.len(), limits::INPUTS, "action.inputs")?;
         for (at, Input { to, job, path }) in self.inputs.iter().enumerate() {
@@ -236,7 +236,7 @@ impl Shell {
             if names.jobs.index(job).is_none() {
                 field::refuse(&field, format!("there is no job `{job}`"))?;
             }
-            read.extend(field::outputs_read(path, &field, names, Place::Command)?);
+            read.extend(field::outputs_read(path, &field, names, Place::Path)?);
         }
         Ok(read)
     }

@@ -11,7 +11,7 @@ use crate::key::{Key, Table, ValueType};
 use crate::kinds::Action;
 use crate::kinds::read::useless_beside;
 use crate::report::{Finding, Findings};
-use crate::template::Templates;
+use crate::template::{self, Templates};
 use crate::tree::{Entry, Node, Value};
 use crate::{env, expect, limits, support};
 
@@ -55,16 +55,16 @@ const ENV_FILES: Key =
 
 pub(super) const INPUTS: Key =
     Key::new("inputs", &[ValueType::Values], "artifacts of other jobs that the job gets")
-        .template(Place::Command);
+        .template(Place::Path);
 pub(super) const ARTIFACTS: Key = Key::new(
     "artifacts",
     &[ValueType::TextsOrTables(Table::Artifact), ValueType::Text],
     "patterns of the files that are kept when the job succeeds",
 )
-.template(Place::Command)
+.template(Place::Path)
 .elsewhere(&["outputfiles", "archive"]);
 pub(super) const GLOB: Key = Key::new("glob", &[ValueType::Text], "the pattern of the files")
-    .template(Place::Command)
+    .template(Place::Path)
     .elsewhere(&["path", "paths", "pattern", "files"]);
 const REQUIRED: Key =
     Key::new("required", &[ValueType::Boolean], "whether the attempt fails if no file matches")
@@ -309,6 +309,11 @@ fn read_env_files(entry: &Entry<'_>, findings: &mut Findings) -> Vec<EnvFile> {
         };
         if path.trim().is_empty() {
             findings.push(Finding::new(item.span.clone(), "an item of `env_files` names no file"));
+        }
+        if template::is_template(path) {
+            let message = "`env_files` are no templates, so the braces would be a part of the path";
+            let help = "write the path of a file; `env` of a job can have values of params";
+            findings.push(Finding::new(item.span.clone(), message).help(help));
         }
         files.push(EnvFile { path: path.to_owned(), if_missing });
     }
