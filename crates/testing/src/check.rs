@@ -133,7 +133,17 @@ fn waits_for_text(waits_for: &str) -> &str {
 
 /// The error of the first job that failed, with its name.
 fn first_error(observed: &Observed) -> Option<String> {
-    let failed = |job: &ObservedJob| job.status == windlass_engine::JobStatus::Failed;
-    let (name, job) = observed.jobs.iter().find(|(_, job)| failed(job) && job.error.is_some())?;
-    Some(format!("{name}: {}", job.error.as_deref().unwrap_or_default()))
+    let failed: Vec<(&str, &str)> = observed
+        .jobs
+        .iter()
+        .filter(|(_, job)| job.status == windlass_engine::JobStatus::Failed)
+        .filter_map(|(name, job)| Some((name.as_str(), job.error.as_deref()?)))
+        .collect();
+    // A job with `for_each`, and one that calls a workflow, only says which of its own failed.
+    let is_below = |name: &str, other: &str| {
+        other.strip_prefix(name).is_some_and(|rest| rest.starts_with('[') || rest.starts_with('/'))
+    };
+    let (name, error) =
+        failed.iter().find(|(name, _)| !failed.iter().any(|(other, _)| is_below(name, other)))?;
+    Some(format!("{name}: {error}"))
 }

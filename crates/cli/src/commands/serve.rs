@@ -8,6 +8,7 @@ use crate::error::Failure;
 use crate::service::{self, ConfigRead, ServiceOptions, Settings};
 use crate::text::schedules;
 use crate::text::style::{GREEN, paint};
+use crate::text::values::counted;
 use crate::workflow_files::{self, Collection};
 use crate::{logging, output};
 
@@ -68,8 +69,13 @@ fn check(global: &GlobalOptions, settings: &Settings) -> Result<(), Failure> {
 
 fn summary(workflow: &Workflow) -> String {
     let valid = paint(GREEN, "valid");
-    match workflow.schedules.is_empty() {
-        true => format!("{valid}, workflow `{}`, no schedule", workflow.name),
-        false => format!("{valid}, workflow `{}`, {}", workflow.name, schedules::summaries(workflow)),
-    }
+    let schedules = match workflow.schedules.is_empty() {
+        true => "no schedule".to_owned(),
+        false => schedules::summaries(workflow),
+    };
+    let triggers = match workflow.triggers.len() {
+        0 => String::new(),
+        count => format!(", {}", counted(count as i64, "trigger", "triggers")),
+    };
+    format!("{valid}, workflow `{}`, {schedules}{triggers}", workflow.name)
 }

@@ -137,3 +137,20 @@ fn a_workflow_that_is_called_by_its_name_is_found_in_the_folder() {
     bench.write("flows/again.toml", load);
     bench.windlass(&["test", "flows/top.toml"]).fails(2, &["both define the workflow `load`"]);
 }
+
+/// A job with `for_each` only says which item failed.
+#[test]
+fn the_error_of_a_run_is_that_of_the_item_that_failed() {
+    let bench = Bench::new();
+    bench.write(
+        "copies.toml",
+        "name = \"copies\"\n[jobs.copy]\nfor_each = [\"x\", \"y\"]\nrun = \"exit 9\"\n",
+    );
+    bench.write(
+        "copies.test.toml",
+        "[[case]]\nname = \"one\"\n[case.jobs.copy]\nattempts = [{ exit_code = 1, error = \"no space\" }]\n",
+    );
+    let outcome = bench.windlass(&["test", "copies.toml"]);
+    let said = "run, status: expected SUCCESSFUL, found FAILED\n        copy[0]: exit code 1: no space\n";
+    assert!(outcome.code(1).stdout.contains(said), "{}", outcome.stdout);
+}
