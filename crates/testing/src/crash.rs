@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
-use windlass_engine::JobStatus;
 use windlass_workflow::kinds::http::Method;
 use windlass_workflow::{Action, Job, OnInterrupt};
 
@@ -68,10 +67,23 @@ pub fn crash_everywhere(
     case: &Case,
     undisturbed: &Observed,
 ) -> Result<Crashes, CaseError> {
+    crash_after(subject, case, undisturbed, 1..=undisturbed.commits.min(COMMITS_MAX))
+}
+
+/// Ends the engine after each of these commits of a case, which are counted from 1.
+///
+/// # Errors
+/// Why a run could not be made.
+pub fn crash_after(
+    subject: Subject<'_>,
+    case: &Case,
+    undisturbed: &Observed,
+    commits: impl IntoIterator<Item = u64>,
+) -> Result<Crashes, CaseError> {
     let jobs = WorkflowJobs::of(subject.workflow);
-    let tried = undisturbed.commits.min(COMMITS_MAX);
-    let mut found = Found::default();
-    for commit in 1..=tried {
+    let (mut tried, mut found) = (0, Found::default());
+    for commit in commits {
+        tried += 1;
         let disturbed = run_until(subject, case, Some(commit))?;
         found.compare(&jobs, undisturbed, &disturbed, commit);
     }
@@ -116,8 +128,9 @@ impl Found {
         disturbed: &Observed,
         commit: u64,
     ) {
-        let again =
-            disturbed.jobs.iter().filter(|(_, job)| job.interrupted > 0 && job.attempts > job.interrupted);
+        let begins_again =
+            |job: &ObservedJob| job.interruptions.attempts > 0 && job.attempts > job.interruptions.attempts;
+        let again = disturbed.jobs.iter().filter(|(_, job)| begins_again(job));
         self.repeated.extend(again.map(|(name, _)| without_items(name)));
         let left = left_to_a_person(jobs, disturbed);
         if !left.is_empty() {
@@ -164,10 +177,12 @@ impl Found {
         if undisturbed.status != disturbed.status {
             return;
         }
-        // An interrupted attempt is repeated, and that is all.
-        let (before, after) = (undisturbed.attempts, disturbed.attempts - disturbed.interrupted);
+        // An interrupted attempt is repeated, unless it was to be stopped, and that is all.
+        let interruptions = disturbed.interruptions;
+        let after = disturbed.attempts - interruptions.attempts + interruptions.stopped;
+        let before = undisturbed.attempts;
         if before != after {
-            let after = format!("{after} and {} interrupted", disturbed.interrupted);
+            let after = format!("{after} and {} interrupted", interruptions.attempts);
             self.note(Some(name), "attempts", before.to_string(), after, error(), commit);
         }
     }
@@ -208,7 +223,7 @@ fn timeless(jobs: &WorkflowJobs<'_>, name: &str, job: Option<&ObservedJob>) -> O
 fn left_to_a_person(jobs: &WorkflowJobs<'_>, disturbed: &Observed) -> Vec<String> {
     let is_left = |name: &str, job: &ObservedJob| {
         let on_interrupt = jobs.find(name).map(|job| job.on_interrupt);
-        job.status == JobStatus::Failed && job.interrupted > 0 && on_interrupt == Some(OnInterrupt::Fail)
+        job.interruptions.has_failed && on_interrupt == Some(OnInterrupt::Fail)
     };
     let left = disturbed.jobs.iter().filter(|(name, job)| is_left(name, job));
     left.map(|(name, _)| without_items(name)).collect()

@@ -10,6 +10,6 @@ pub mod file;
 mod run;
 
 pub use check::{Difference, check};
-pub use crash::{COMMITS_MAX, Crashes, Repeated, crash_everywhere};
+pub use crash::{COMMITS_MAX, Crashes, Repeated, crash_after, crash_everywhere};
 pub use file::{Case, TestFile};
-pub use run::{CaseError, Observed, ObservedJob, Subject, run};
+pub use run::{CaseError, Interruptions, Observed, ObservedJob, Subject, run};

@@ -271,3 +271,13 @@ fn a_run_with_a_workspace_has_it_beside_the_temporary_database() {
     assert_eq!(differences(workflow, case), []);
     assert_eq!(support::crashes(workflow, case).differences, []);
 }
+
+#[test]
+fn the_path_of_a_saved_file_is_the_same_in_each_run_of_a_case() {
+    let workflow = "name = 'w'\nworkspace = true\n[jobs.get]\nhttp = { url = 'https://example.com', save = 'x.bin' }\n\
+                    [jobs.pause]\nneeds = ['get']\nsleep = '1h'\n";
+    let case = "[[case]]\nname = 'x'\nothers = 'succeed'\n";
+    let output = observe(workflow, case).jobs["get"].output.clone().unwrap();
+    assert_eq!(output["file"], "/case/case.db.files/runs/1/x.bin");
+    assert_eq!(support::crashes(workflow, case).differences, []);
+}

@@ -68,8 +68,20 @@ pub struct ObservedJob {
     pub error: Option<String>,
     /// How many of its attempts began.
     pub attempts: i64,
-    /// How many of these were interrupted by the end of the engine, so that the job began again or failed.
-    pub interrupted: i64,
+    /// What the end of the engine interrupted.
+    pub interruptions: Interruptions,
+}
+
+/// The attempts of a job that the end of the engine interrupted. A job that calls a workflow again has several runs, whose jobs
+/// have the same names: all of them count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Interruptions {
+    /// How many attempts were interrupted, so that the job began again, failed or was stopped.
+    pub attempts: i64,
+    /// How many of these were not repeated, because the job was cancelled or its deadline was over.
+    pub stopped: i64,
+    /// Whether the job failed after one of them.
+    pub has_failed: bool,
 }
 
 /// Why a case could not be run.
@@ -133,7 +145,7 @@ pub(crate) fn run_until(
         let end = live(&mut engine, &run);
         commits += engine.commits();
         match end {
-            Ok(stuck) => return Ok(report::observe(&mut engine, &world, stuck, commits)?),
+            Ok(stuck) => return Ok(report::observe(&mut engine, &world, folder.path(), stuck, commits)?),
             Err(_dead) if engine.is_dead() => lifespan = Lifespan::Endless,
             Err(error) => return Err(error),
         }

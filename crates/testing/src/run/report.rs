@@ -1,21 +1,26 @@
 //! Reads what became of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use serde_json::Value as Json;
-use windlass_engine::{Result, WaitsFor};
+use windlass_engine::store::Job;
+use windlass_engine::{JobStatus, Result, WaitsFor};
 
 use super::engine::{Engine, INTERRUPTED};
 use super::world::World;
-use super::{Observed, ObservedJob};
+use super::{Interruptions, Observed, ObservedJob};
 
 /// Runs that are read at once.
 const PAGE: i64 = 1_000;
+/// What stands for the temporary folder in outputs, so that those of two runs can be compared.
+const FOLDER: &str = "/case";
 
 /// Reads the run of a case at its end, with the runs below it.
 pub(super) fn observe(
     engine: &mut Engine,
     world: &World,
+    folder: &Path,
     stuck: Vec<(String, String)>,
     commits: u64,
 ) -> Result<Observed> {
@@ -26,19 +31,18 @@ pub(super) fn observe(
         engine.store().jobs().collect_outputs(&mut rows)?;
         for row in rows {
             let name = engine.name(row.id)?;
-            let output = row.output.as_deref().and_then(|json| serde_json::from_str(json).ok());
+            let output = row.output.as_deref().and_then(|json| output_in(folder, json));
             let begun = world.begun(&name);
             // A job that calls a workflow again has several runs, whose jobs have the same names.
-            let earlier = jobs.get(&name).map_or(0, |job: &ObservedJob| job.interrupted);
-            let interrupted = if begun.len() > 1 || row.interruptions > 0 {
-                earlier + interrupted(engine, row.id, &begun)?
-            } else {
-                earlier
-            };
+            let mut interruptions =
+                jobs.get(&name).map_or_else(Interruptions::default, |job: &ObservedJob| job.interruptions);
+            if begun.len() > 1 || row.interruptions > 0 {
+                add_interruptions(engine, &row, &begun, &mut interruptions)?;
+            }
             let attempts = begun.len() as i64;
             let (status, error) = (row.status, row.last_error);
             // The last run of a job that calls a workflow counts.
-            jobs.insert(name, ObservedJob { status, output, error, attempts, interrupted });
+            jobs.insert(name, ObservedJob { status, output, error, attempts, interruptions });
         }
     }
     let outputs = engine.store().runs().outputs(run.id)?;
@@ -46,6 +50,12 @@ pub(super) fn observe(
     let took_ms = run.finished_at.unwrap_or_else(|| world.clock().now_ms()) - world.case().now_ms;
     let without_fake = world.without_fake();
     Ok(Observed { status: run.status, took_ms, jobs, outputs, variables, without_fake, stuck, commits })
+}
+
+/// The output of a job. The path of a file in the workspace of a run begins with the temporary folder.
+fn output_in(folder: &Path, json: &str) -> Option<Json> {
+    let folder = folder.to_str().unwrap_or(FOLDER);
+    serde_json::from_str(&json.replace(folder, FOLDER)).ok()
 }
 
 fn read_variables(engine: &Engine) -> Result<BTreeMap<String, Json>> {
@@ -61,11 +71,24 @@ fn read_variables(engine: &Engine) -> Result<BTreeMap<String, Json>> {
     }
 }
 
-/// How many of the attempts that have begun were interrupted.
-fn interrupted(engine: &Engine, job_id: i64, begun: &BTreeSet<(i64, i64)>) -> Result<i64> {
-    let recorded = engine.store().jobs().attempts(job_id)?;
-    let interrupted = recorded.iter().filter(|attempt| attempt.outcome == INTERRUPTED);
-    Ok(interrupted.filter(|attempt| begun.contains(&(job_id, attempt.attempt))).count() as i64)
+/// Adds what interrupted a job, of whose attempts these have begun.
+fn add_interruptions(
+    engine: &Engine,
+    job: &Job,
+    begun: &BTreeSet<(i64, i64)>,
+    interruptions: &mut Interruptions,
+) -> Result<()> {
+    let recorded = engine.store().jobs().attempts(job.id)?;
+    let last = begun.range((job.id, 0)..=(job.id, i64::MAX)).next_back();
+    let is_late = job.deadline_at.zip(job.finished_at).is_some_and(|(deadline, end)| end >= deadline);
+    let is_stopped = is_late || job.status == JobStatus::Cancelled;
+    let keys = recorded.iter().filter(|attempt| attempt.outcome == INTERRUPTED);
+    for key in keys.map(|attempt| (job.id, attempt.attempt)).filter(|key| begun.contains(key)) {
+        interruptions.attempts += 1;
+        interruptions.stopped += i64::from(is_stopped && last == Some(&key));
+        interruptions.has_failed |= job.status == JobStatus::Failed;
+    }
+    Ok(())
 }
 
 /// The run of the case and the runs below it.
