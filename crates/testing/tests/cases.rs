@@ -281,3 +281,35 @@ fn the_path_of_a_saved_file_is_the_same_in_each_run_of_a_case() {
     assert_eq!(output["file"], "/case/case.db.files/runs/1/x.bin");
     assert_eq!(support::crashes(workflow, case).differences, []);
 }
+
+#[test]
+fn a_case_can_cancel_its_run() {
+    let workflow = "name = 'w'\n[jobs.a]\nrun = 'a'\n[jobs.b]\nneeds = ['a']\nsleep = '1d'\n[jobs.c]\nneeds = ['a']\nrun = 'c'\n\
+                    [on_cancel.tell]\nrun = 'tell'\n[on_failure.alert]\nrun = 'alert'\n";
+    let case = r#"
+        [[case]]
+        name = "x"
+        others = "succeed"
+        cancel_after = "2h"
+        [case.jobs]
+        a.attempts = [{ takes = "1h" }]
+        c.attempts = [{ takes = "3h" }]
+        [case.expect]
+        status = "CANCELLED"
+        jobs = { a = "SUCCESSFUL", b = "CANCELLED", c = "CANCELLED", tell = "SUCCESSFUL", alert = "SKIPPED" }
+    "#;
+    let TestedCase { observed, differences, .. } = tested(workflow, case);
+    assert_eq!((differences, observed.took_ms), (vec![], 2 * 3_600_000));
+    let longer = case.replace(r#"c.attempts = [{ takes = "3h" }]"#, r#"c.attempts = [{ takes = "300h" }]"#);
+    assert_eq!(support::crashes(workflow, &longer).differences, []);
+    let late = case.replace(r#"cancel_after = "2h""#, r#"cancel_after = "9d""#);
+    assert_eq!(observe(workflow, &late).status, RunStatus::Successful);
+}
+
+#[test]
+fn a_job_that_requires_something_of_its_worker_is_executed() {
+    let workflow = "name = 'w'\n[jobs.a]\nrun = 'a'\nrequires = ['gpu']\ncode_version = 7\n[jobs.b]\nworkflow = 'inner'\n\
+                    [workflows.inner.jobs.c]\nrun = 'c'\nrequires = ['disk', 'gpu']\n";
+    let case = "[[case]]\nname = 'x'\nothers = 'succeed'\n";
+    assert_eq!(differences(workflow, case), []);
+}

@@ -99,3 +99,25 @@ fn an_end_that_a_repetition_changes_is_named_once_with_its_commit() {
     assert_eq!(differences, expected);
     assert!(found.differences.iter().all(|found| found.after_commit > 1), "{found:?}");
 }
+
+#[test]
+fn an_attempt_that_is_stopped_is_not_repeated_after_its_interruption() {
+    // The engine is ended when it begins to write the end of each of these jobs.
+    let workflow =
+        "name = 'w'\n[jobs.late]\nrun = 'late'\ndeadline = '1h'\n[jobs.cancelled]\nrun = 'cancelled'\n";
+    let case = "[[case]]\nname = 'x'\ncancel_after = '2h'\n[case.jobs]\nlate.attempts = [{ takes = '9h' }]\n\
+                cancelled.attempts = [{ takes = '9h' }]\n";
+    assert_eq!(crashes(workflow, case).differences, []);
+}
+
+#[test]
+fn a_job_of_a_workflow_that_is_called_again_is_left_to_a_person_too() {
+    let workflow = "name = 'w'\n[jobs.a]\nworkflow = 'inner'\nretry = { max_attempts = 2, delay = '1m' }\n\
+                    [workflows.inner.jobs.check]\nrun = 'check'\n[workflows.inner.jobs.pay]\nneeds = ['check']\nrun = 'pay'\n\
+                    on_interrupt = 'fail'\n[workflows.inner.jobs.end]\nneeds = ['pay']\nrun = 'end'\n";
+    let case = "[[case]]\nname = 'x'\nothers = 'succeed'\n[case.jobs]\n'a/check'.attempts = [{}, { exit_code = 1 }]\n\
+                'a/end'.attempts = [{ exit_code = 1 }]\n";
+    let found = crashes(workflow, case);
+    assert_eq!(found.differences, []);
+    assert_eq!(found.left_to_a_person, ["a/pay"]);
+}

@@ -33,8 +33,9 @@ pub(super) fn take(
     let variables = take_variables(table, "variables");
     let events = people::take_events(table);
     let approvals = people::take_approvals(table, jobs);
+    let cancel_after_ms = table.duration_ms("cancel_after", 0..=fake::LONGEST_MS);
     let expect = expect::take(table, workflow, jobs);
-    Case { name, params, now_ms, others, jobs: fakes, variables, events, approvals, expect }
+    Case { name, params, now_ms, others, jobs: fakes, variables, events, approvals, cancel_after_ms, expect }
 }
 
 /// The job with the name of the entry. Reports a name that no job has.

@@ -45,6 +45,8 @@ pub struct Case {
     pub events: Vec<Event>,
     /// What people decide about approvals, by the names of the jobs.
     pub approvals: BTreeMap<String, Approval>,
+    /// When a person cancels the run, in milliseconds after its beginning.
+    pub cancel_after_ms: Option<i64>,
     /// How the run is to end.
     pub expect: Expect,
 }

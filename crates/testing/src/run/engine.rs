@@ -1,17 +1,18 @@
 //! One life of the engine of a case: the real store, scheduler and worker, step by step.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use windlass_db::Database;
 use windlass_engine::RunFiles;
 use windlass_engine::store::{Job, JobFilter, NewRun, PAGE_MAX, RunFilter, Store, Worker};
-use windlass_engine::{JobStatus, Random, Result, RunStatus, WaitsFor};
+use windlass_engine::{JobStatus, Random, Result, RunStatus};
 use windlass_scheduler::{SchedulerSteps, WorkerProcesses};
 use windlass_system::process::{HostScope, Liveness};
 use windlass_system::steps::NextStep;
 use windlass_worker::{Attempt, BegunAttempt, FakeEnds, Handlers, THREADS_MAX, WorkerOptions, WorkerSteps};
+use windlass_workflow::Workflow;
 
 use super::CaseError;
 use super::database::{CaseDatabase, Lifespan};
@@ -72,9 +73,27 @@ impl WorkerProcesses for OneWorker {
     }
 }
 
+/// The options of a worker that can execute all jobs of a workflow and of those that it calls.
+fn able_to_execute(workflow: &Workflow) -> WorkerOptions {
+    let jobs = || workflow.workflows.iter().chain([workflow]).flat_map(|workflow| &workflow.jobs);
+    let capabilities: BTreeSet<&String> = jobs().flat_map(|job| &job.requires).collect();
+    WorkerOptions {
+        threads: THREADS_MAX,
+        lease_ms: LEASE_MS,
+        capabilities: capabilities.into_iter().cloned().collect(),
+        code_version: jobs().map(|job| job.code_version).max().unwrap_or(0),
+        ..WorkerOptions::default()
+    }
+}
+
 impl Engine {
-    /// Opens the database of the case and registers a worker.
-    pub(super) fn open(path: &Path, world: &Arc<World>, lifespan: Lifespan) -> Result<Engine> {
+    /// Opens the database of the case and registers a worker, which can execute all jobs of the workflow.
+    pub(super) fn open(
+        path: &Path,
+        world: &Arc<World>,
+        workflow: &Workflow,
+        lifespan: Lifespan,
+    ) -> Result<Engine> {
         let database = Arc::new(CaseDatabase::open(path, lifespan)?);
         let random = Random::from_seed(1);
         let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, world.clock().clone(), random)
@@ -84,8 +103,7 @@ impl Engine {
             let job = attempt.job();
             outside.end((job.id, attempt.number()), &job.kind)
         });
-        let options = WorkerOptions { threads: THREADS_MAX, lease_ms: LEASE_MS, ..WorkerOptions::default() };
-        let worker = WorkerSteps::register(&store, &Handlers::fakes(&ends), options)?;
+        let worker = WorkerSteps::register(&store, &Handlers::fakes(&ends), able_to_execute(workflow))?;
         let scheduler = SchedulerSteps::new(&store, Arc::new(OneWorker { id: worker.id() }));
         world.forget_attempts();
         database.begin_counting();
@@ -100,6 +118,10 @@ impl Engine {
             names: HashMap::new(),
             run_id: 0,
         })
+    }
+
+    pub(super) fn world(&self) -> &Arc<World> {
+        &self.world
     }
 
     pub(super) fn store(&self) -> &Store {
@@ -207,39 +229,6 @@ impl Engine {
         has_ended
     }
 
-    /// Sends signals and decides about approvals.
-    fn act_for_others(&mut self) -> Result<bool> {
-        let now_ms = self.world.clock().now_ms();
-        let began_at_ms = self.world.case().now_ms;
-        let mut has_acted = false;
-        while let Some((_, event)) = self.world.next_event(began_at_ms).filter(|(at_ms, _)| *at_ms <= now_ms)
-        {
-            self.store.events().signal(event.signal)?;
-            self.world.event_was_sent();
-            has_acted = true;
-        }
-        for (job_id, name) in self.waiting_approvals()? {
-            let is_due = self.world.decision_at(job_id, &name).is_some_and(|at_ms| at_ms <= now_ms);
-            let Some(approval) = self.world.approval(&name).filter(|_approval| is_due) else {
-                continue;
-            };
-            self.store.jobs().decide_approval(job_id, approval.verdict.clone())?;
-            self.world.was_decided(job_id);
-            has_acted = true;
-        }
-        Ok(has_acted)
-    }
-
-    /// The jobs that wait for an approval, if the case decides about any.
-    fn waiting_approvals(&mut self) -> Result<Vec<(i64, String)>> {
-        if self.world.case().approvals.is_empty() {
-            return Ok(Vec::new());
-        }
-        let waiting =
-            self.waiting_jobs()?.into_iter().filter(|job| job.waits_for == Some(WaitsFor::Approval));
-        waiting.map(|job| Ok((job.id, self.name(job.id)?))).collect()
-    }
-
     /// The jobs that wait, the newest ones. The database has no others than those of the case.
     pub(super) fn waiting_jobs(&self) -> Result<Vec<Job>> {
         let filter = JobFilter { statuses: vec![JobStatus::Waiting], ..JobFilter::newest(PAGE_MAX) };
@@ -257,10 +246,7 @@ impl Engine {
             self.running.iter().flat_map(|running| [Some(running.ends_at_ms), running.timeout_at_ms]);
         let mut next: Vec<i64> = attempts.flatten().collect();
         next.extend(self.store.for_scheduler().next_due()?);
-        next.extend(self.world.next_event(self.world.case().now_ms).map(|(at_ms, _)| at_ms));
-        for (job_id, name) in self.waiting_approvals()? {
-            next.extend(self.world.decision_at(job_id, &name));
-        }
+        next.extend(self.next_from_outside()?);
         Ok(next.into_iter().min().map_or(Settled::Stuck, Settled::NextAt))
     }
 

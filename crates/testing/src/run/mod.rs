@@ -1,10 +1,11 @@
 //! One run of a case.
 //!
 //! `world` is what stays when the engine dies: the clock, the fakes, and what others do. `engine` is one life of the engine on
-//! the database of the case, and `database` ends it after a number of commits.
+//! the database of the case, `outside` acts for those who are no part of it, and `database` ends it after a number of commits.
 
 mod database;
 mod engine;
+mod outside;
 mod report;
 mod world;
 
@@ -141,7 +142,7 @@ pub(crate) fn run_until(
     let mut lifespan = ends_after.map_or(Lifespan::Endless, Lifespan::Commits);
     let mut commits = 0;
     for _life in 0..LIVES_MAX {
-        let mut engine = Engine::open(&path, &world, lifespan)?;
+        let mut engine = Engine::open(&path, &world, subject.workflow, lifespan)?;
         let end = live(&mut engine, &run);
         commits += engine.commits();
         match end {

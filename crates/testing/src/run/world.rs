@@ -26,6 +26,8 @@ struct State {
     without_fake: BTreeSet<String>,
     /// How many of the events of the case were sent. They are sorted by their time.
     sent: usize,
+    /// Whether the run was cancelled, if the case says so.
+    was_cancelled: bool,
     /// When approvals began to wait, by the ids of their jobs. A job that calls a workflow again has new ones.
     asked_at_ms: BTreeMap<i64, i64>,
     /// The jobs whose approvals were decided.
@@ -127,6 +129,16 @@ impl World {
 
     pub(super) fn event_was_sent(&self) {
         self.state().sent += 1;
+    }
+
+    /// When the run is to be cancelled, if the case says so and it was not done yet.
+    pub(super) fn cancels_at(&self, began_at_ms: i64) -> Option<i64> {
+        let after_ms = self.case.cancel_after_ms.filter(|_after_ms| !self.state().was_cancelled)?;
+        Some(began_at_ms.saturating_add(after_ms))
+    }
+
+    pub(super) fn run_was_cancelled(&self) {
+        self.state().was_cancelled = true;
     }
 
     /// What the case decides about an approval: that of the item, or that of its group.
