@@ -4,46 +4,53 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
 
-/// The longest attempt, in seconds.
+/// The longest attempt that ends by itself, in seconds.
 const LONGEST_S: u64 = 7_200;
+/// Longer than anything that may end an attempt.
+const ENDLESS: &str = "3650d";
 
-/// How the attempts of one job end.
-#[derive(Clone)]
-enum Attempts {
-    Process(Vec<u8>),
-    Json(Vec<u8>),
-    Request(Vec<u16>),
+/// How an attempt ends.
+#[derive(Clone, Copy)]
+pub(crate) enum Attempt {
+    Exit(u8),
+    Signal(u8),
+    Answer(u16),
+    NoAnswer,
+    /// It is stopped.
+    Endless,
 }
+
+/// The fakes of a job: its attempts, and what each of them has as its output.
+type Fake = (Vec<Attempt>, Json);
 
 /// By the names of the jobs, which are unique over all workflows of the file.
 #[derive(Default)]
 pub(crate) struct Fakes {
-    attempts: BTreeMap<String, Attempts>,
+    attempts: BTreeMap<String, Fake>,
     /// The name, the key and the time of each event.
     events: Vec<(String, Option<&'static str>, &'static str)>,
-    /// Whether it is a rejection.
-    approvals: BTreeMap<String, bool>,
+    approvals: BTreeMap<String, Decision>,
+}
+
+/// What a person decides.
+#[derive(Clone, Copy)]
+pub(crate) enum Decision {
+    Reject,
+    Approve,
+    ApproveWithFields,
 }
 
 impl Fakes {
-    pub(crate) fn add_process(&mut self, name: &str, codes: Vec<u8>) {
-        self.attempts.insert(name.to_owned(), Attempts::Process(codes));
-    }
-
-    pub(crate) fn add_json(&mut self, name: &str, codes: Vec<u8>) {
-        self.attempts.insert(name.to_owned(), Attempts::Json(codes));
-    }
-
-    pub(crate) fn add_request(&mut self, name: &str, statuses: Vec<u16>) {
-        self.attempts.insert(name.to_owned(), Attempts::Request(statuses));
+    pub(crate) fn add(&mut self, name: &str, attempts: Vec<Attempt>, output: Json) {
+        self.attempts.insert(name.to_owned(), (attempts, output));
     }
 
     pub(crate) fn add_event(&mut self, name: &str, key: Option<&'static str>, after: &'static str) {
         self.events.push((name.to_owned(), key, after));
     }
 
-    pub(crate) fn add_approval(&mut self, name: &str, is_rejected: bool) {
-        self.approvals.insert(name.to_owned(), is_rejected);
+    pub(crate) fn add_approval(&mut self, name: &str, decision: Decision) {
+        self.approvals.insert(name.to_owned(), decision);
     }
 
     /// The fakes, approvals and events of a test file. The names of called jobs begin with those of the calling jobs.
@@ -53,15 +60,12 @@ impl Fakes {
         collect(workflow, workflow, "", &mut paths);
         let (mut jobs, mut approvals) = (Map::new(), Map::new());
         for (path, name) in paths {
-            if let Some(attempts) = self.attempts.get(&name) {
-                jobs.insert(path, json!({ "attempts": written(attempts, &mut random) }));
-            } else if let Some(is_rejected) = self.approvals.get(&name) {
-                let after = seconds(&mut random);
-                let approval = match is_rejected {
-                    true => json!({ "reject": "no", "after": after }),
-                    false => json!({ "by": "ann", "after": after }),
-                };
-                approvals.insert(path, approval);
+            if let Some((attempts, output)) = self.attempts.get(&name) {
+                let written: Vec<Json> =
+                    attempts.iter().map(|attempt| attempt.written(output, &mut random)).collect();
+                jobs.insert(path, json!({ "attempts": written }));
+            } else if let Some(decision) = self.approvals.get(&name) {
+                approvals.insert(path, decision.written(&seconds(&mut random)));
             }
         }
         let events = self.events.iter().map(|(name, key, after)| match key {
@@ -75,7 +79,7 @@ impl Fakes {
 
 /// The paths of all jobs with their names.
 fn collect(file: &Json, workflow: &Json, prefix: &str, paths: &mut Vec<(String, String)>) {
-    for table in ["jobs", "on_success", "on_failure", "finally"] {
+    for table in ["jobs", "on_success", "on_failure", "on_cancel", "finally"] {
         for (name, job) in workflow[table].as_object().into_iter().flatten() {
             let path = format!("{prefix}{name}");
             match job["workflow"].as_str() {
@@ -86,24 +90,30 @@ fn collect(file: &Json, workflow: &Json, prefix: &str, paths: &mut Vec<(String, 
     }
 }
 
-fn written(attempts: &Attempts, random: &mut fastrand::Rng) -> Vec<Json> {
-    match attempts {
-        Attempts::Process(codes) => codes
-            .iter()
-            .map(|code| json!({ "exit_code": code, "output": "text", "takes": seconds(random) }))
-            .collect(),
-        Attempts::Json(codes) => {
-            let attempt = |code| json!({ "exit_code": code, "output": ["m", "n"], "takes": seconds(random) });
-            codes.iter().map(attempt).collect()
-        }
-        Attempts::Request(statuses) => {
-            let attempt =
-                |status| json!({ "status": status, "output": { "ok": true }, "takes": seconds(random) });
-            statuses.iter().map(attempt).collect()
+impl Attempt {
+    fn written(self, output: &Json, random: &mut fastrand::Rng) -> Json {
+        let takes = seconds(random);
+        match self {
+            Attempt::Exit(code) => json!({ "exit_code": code, "output": output, "takes": takes }),
+            Attempt::Signal(signal) => json!({ "signal": signal, "takes": takes }),
+            Attempt::Answer(status) => json!({ "status": status, "output": output, "takes": takes }),
+            Attempt::NoAnswer => json!({ "error": "no route to the host", "takes": takes }),
+            Attempt::Endless => json!({ "takes": ENDLESS }),
         }
     }
 }
 
+impl Decision {
+    fn written(self, after: &str) -> Json {
+        match self {
+            Decision::Reject => json!({ "reject": "no", "after": after }),
+            Decision::Approve => json!({ "by": "somebody", "after": after }),
+            Decision::ApproveWithFields => json!({ "fields": { "ticket": "OPS-7" }, "after": after }),
+        }
+    }
+}
+
+/// At least one, so that what begins at one instant has begun before any of it ends.
 fn seconds(random: &mut fastrand::Rng) -> String {
-    format!("{}s", random.u64(0..=LONGEST_S))
+    format!("{}s", random.u64(1..=LONGEST_S))
 }
