@@ -213,7 +213,13 @@ fn timeless(jobs: &WorkflowJobs<'_>, name: &str, job: Option<&ObservedJob>) -> O
             return Some(output);
         }
     };
-    if let Some(fields) = output.as_object_mut() {
+    // A group has a list of the outputs of its items.
+    let outputs = if output.is_array() {
+        output.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default()
+    } else {
+        std::slice::from_mut(&mut output)
+    };
+    for fields in outputs.iter_mut().filter_map(Json::as_object_mut) {
         fields.remove(instant);
     }
     Some(output)

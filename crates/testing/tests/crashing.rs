@@ -121,3 +121,12 @@ fn a_job_of_a_workflow_that_is_called_again_is_left_to_a_person_too() {
     assert_eq!(found.differences, []);
     assert_eq!(found.left_to_a_person, ["a/pay"]);
 }
+
+#[test]
+fn the_instants_in_the_outputs_of_items_are_no_difference() {
+    // After a crash the first job ends later, and so does the wait of the items.
+    let workflow = "name = 'w'\n[jobs.a]\nrun = 'a'\n[jobs.go]\nneeds = ['a']\nfor_each = ['x', 'y']\n\
+                    approval = { prompt = 'Go?' }\n";
+    let case = "[[case]]\nname = 'x'\n[case.jobs]\na.attempts = [{ takes = '1h' }]\n[case.approvals.go]\nafter = '1h'\n";
+    assert_eq!(crashes(workflow, case).differences, []);
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::fakes::Fakes;
+use crate::fakes::{Durations, Fakes};
 use crate::held::{CASE_LIMIT, Callable, Ender};
 use crate::workflows::Scope;
 
@@ -63,8 +63,8 @@ impl Drawn {
         }
     }
 
-    /// The test file. Durations are drawn from a seed of their own.
-    pub(crate) fn case_text(&self, durations: u64) -> Json {
+    /// The test file.
+    pub(crate) fn case_text(&self, durations: Durations) -> Json {
         let params = json!({ "flag": true, "list": ["x", "y", "z"] });
         let (jobs, approvals, events) = self.fakes.of(&self.workflow, durations);
         let mut case = json!({
@@ -122,6 +122,6 @@ fn calls(jobs: &Json) -> bool {
 
 impl std::fmt::Display for Drawn {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "\n{:#}\n{:#}", self.workflow, self.case_text(0))
+        write!(formatter, "\n{:#}\n{:#}", self.workflow, self.case_text(Durations::Equal))
     }
 }

@@ -54,18 +54,18 @@ impl Fakes {
     }
 
     /// The fakes, approvals and events of a test file. The names of called jobs begin with those of the calling jobs.
-    pub(crate) fn of(&self, workflow: &Json, durations: u64) -> (Json, Json, Json) {
-        let mut random = fastrand::Rng::with_seed(durations);
+    pub(crate) fn of(&self, workflow: &Json, durations: Durations) -> (Json, Json, Json) {
+        let mut takes = durations.draw();
         let mut paths = Vec::new();
         collect(workflow, workflow, "", &mut paths);
         let (mut jobs, mut approvals) = (Map::new(), Map::new());
         for (path, name) in paths {
             if let Some((attempts, output)) = self.attempts.get(&name) {
                 let written: Vec<Json> =
-                    attempts.iter().map(|attempt| attempt.written(output, &mut random)).collect();
+                    attempts.iter().map(|attempt| attempt.written(output, &takes())).collect();
                 jobs.insert(path, json!({ "attempts": written }));
             } else if let Some(decision) = self.approvals.get(&name) {
-                approvals.insert(path, decision.written(&seconds(&mut random)));
+                approvals.insert(path, decision.written(&takes()));
             }
         }
         let events = self.events.iter().map(|(name, key, after)| match key {
@@ -91,8 +91,7 @@ fn collect(file: &Json, workflow: &Json, prefix: &str, paths: &mut Vec<(String, 
 }
 
 impl Attempt {
-    fn written(self, output: &Json, random: &mut fastrand::Rng) -> Json {
-        let takes = seconds(random);
+    fn written(self, output: &Json, takes: &str) -> Json {
         match self {
             Attempt::Exit(code) => json!({ "exit_code": code, "output": output, "takes": takes }),
             Attempt::Signal(signal) => json!({ "signal": signal, "takes": takes }),
@@ -113,7 +112,27 @@ impl Decision {
     }
 }
 
-/// At least one, so that what begins at one instant has begun before any of it ends.
-fn seconds(random: &mut fastrand::Rng) -> String {
-    format!("{}s", random.u64(1..=LONGEST_S))
+/// How long something takes, in text.
+type Takes = dyn FnMut() -> String;
+
+/// How long the attempts and the people of a case take.
+#[derive(Clone, Copy)]
+pub(crate) enum Durations {
+    /// All the same, so that much happens at one instant.
+    Equal,
+    /// Drawn from this seed.
+    Drawn(u64),
+}
+
+impl Durations {
+    /// At least a second each, so that what begins at one instant has begun before any of it ends.
+    fn draw(self) -> Box<Takes> {
+        match self {
+            Durations::Equal => Box::new(|| "60s".to_owned()),
+            Durations::Drawn(seed) => {
+                let mut random = fastrand::Rng::with_seed(seed);
+                Box::new(move || format!("{}s", random.u64(1..=LONGEST_S)))
+            }
+        }
+    }
 }
