@@ -31,8 +31,8 @@ const FIXED_SEEDS: u64 = 24;
 /// Of these, how many are ended after their commits.
 const CRASHED_SEEDS: u64 = 12;
 /// About how many commits all runs of a file make in which the engine is ended, and how many such runs there are at least.
-const COMMITS_MADE: u64 = 4_000;
-const TRIED_LEAST: u64 = 10;
+const COMMITS_MADE: u64 = 3_000;
+const TRIED_LEAST: u64 = 8;
 /// How often the same file runs with other durations.
 const OTHER_DURATIONS: u64 = 4;
 
