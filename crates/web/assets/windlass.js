@@ -410,7 +410,7 @@
     live.append(anchor);
   };
   // The session has ended, or the server has become another version: the page does not go on by itself.
-  let tag = "", isOver = false;
+  let tag = "", isOver = false, readAgainAt = 0;
   const end = (words, link, href) => { isOver = true; silence(); say(words, link, href); };
   const renew = (version) => {
     let known = null;
@@ -424,6 +424,8 @@
     if (response.status === 401 || response.type === "opaqueredirect") {
       return end("Signed out. ", "Sign in", `${base}/login?next=${encodeURIComponent(path + location.search)}`);
     }
+    // The more pages are open, the longer each waits, so that they don't slow down what they show.
+    readAgainAt = performance.now() + (Number(response.headers.get("X-Pause")) || 0);
     const version = response.headers.get("X-Assets");
     if (version && version !== root.dataset.assets) return renew(version);
     if (response.status === 304) return grow();
@@ -451,7 +453,7 @@
       try { await refresh(); if (!isOver) say(isPaused ? "Paused" : "Live"); } catch (error) { say("No connection"); }
       isAsking = false;
       if (isDue) refreshSoon();
-    }, 150);
+    }, Math.max(150, readAgainAt - performance.now()));
   };
   // The server refuses a stream if too many are open, and says when to ask again.
   let isPaused = false;

@@ -22,6 +22,8 @@ const HTML: &str = "text/html; charset=utf-8";
 /// With this header a page comes without its frame, which has the time of day. So its `ETag` says whether it is the same.
 const FRAGMENT: HeaderName = HeaderName::from_static("x-fragment");
 
+/// How long the page waits before it is read again, in milliseconds.
+const PAUSE: HeaderName = HeaderName::from_static("x-pause");
 /// The version of the files beside the pages, with a page that comes without its frame.
 const ASSETS: HeaderName = HeaderName::from_static("x-assets");
 
@@ -209,6 +211,16 @@ impl Answer {
         }
         response
     }
+}
+
+/// Whether a request asks for a page that is open already.
+pub(crate) fn asks_for_fragment(asked: &HeaderMap) -> bool {
+    asked.contains_key(FRAGMENT)
+}
+
+/// Says how long a page waits before it is read again.
+pub(crate) fn add_pause(response: &mut Response<Body>, pause_ms: i64) {
+    response.headers_mut().insert(PAUSE, HeaderValue::from(pause_ms));
 }
 
 /// The main part of a page. A `<` of its data is escaped, so the first tag that looks like it is the one.

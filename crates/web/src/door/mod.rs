@@ -27,7 +27,7 @@ use windlass_engine::Store;
 use windlass_engine::store::{Caller, CredentialKind, Role};
 use windlass_system::Clock;
 
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 use crate::call::{Call, Query};
 use crate::connections::{ConnectionWork, OwnConnection};
 use crate::hooks::{Hook, Hooks};
@@ -118,9 +118,14 @@ impl Door {
     /// Answers a request to a route.
     async fn answer(&self, route: Route, peer: Peer, request: Request) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
+        let began_us = self.clock.monotonic_us();
         let answered = self.call(route, peer, &mut parts, body).await;
         let answer = answered.unwrap_or_else(|problem| self.refuse(route, &parts, &problem));
         let mut response = answer.into_response(&parts.headers);
+        if answer::asks_for_fragment(&parts.headers) {
+            let took_us = self.clock.monotonic_us() - began_us;
+            answer::add_pause(&mut response, self.streams.viewers.pause_of_page_ms(took_us));
+        }
         response.extensions_mut().insert(AnsweredBy(route.path));
         response
     }

@@ -1,6 +1,7 @@
 //! Who has a stream open, and what each of them was not told yet.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +18,11 @@ pub(crate) const STREAMS_MAX: usize = 200;
 pub(crate) const STREAMS_OF_CALLER_MAX: usize = 32;
 /// How long a stream is open. A browser then opens it again, and shows its secret anew.
 const STREAM_TIME_MAX_MS: i64 = 600_000;
+/// The pages that are open are to take a tenth of the time of one processor: they pause so many times as long as reading all of
+/// them once takes.
+const PAUSES_OF_PAGES: i64 = 9;
+/// The longest pause of a page.
+const PAGE_PAUSE_MAX_MS: i64 = 60_000;
 /// How many lines of output are kept for a viewer that has not taken them.
 pub(super) const LINES_MAX: usize = 1_000;
 
@@ -195,6 +201,8 @@ pub(crate) struct Viewers {
     /// Where the hub waits for wake-ups.
     listener: WakeUpListener,
     clock: Clock,
+    /// How long it takes to read a page again, in microseconds: an average of the last ones.
+    page_us: AtomicI64,
     /// How often the hub has waited for wake-ups.
     #[cfg(test)]
     waits: std::sync::atomic::AtomicUsize,
@@ -228,6 +236,7 @@ impl Viewers {
             changed: Condvar::new(),
             listener,
             clock,
+            page_us: AtomicI64::new(0),
             #[cfg(test)]
             waits: Default::default(),
         }
@@ -291,8 +300,16 @@ impl Viewers {
         self.waits.load(std::sync::atomic::Ordering::SeqCst)
     }
 
+    /// How long a page that took so long to read waits before it is read again, in milliseconds: the longer the more are open, so
+    /// that pages don't take the time of what they show.
+    pub(crate) fn pause_of_page_ms(&self, took_us: i64) -> i64 {
+        let before_us = self.page_us.load(Ordering::Relaxed);
+        let page_us = if before_us == 0 { took_us } else { (before_us * 7 + took_us) / 8 };
+        self.page_us.store(page_us, Ordering::Relaxed);
+        pause_of_pages_ms(self.count(), page_us)
+    }
+
     /// How many streams are open.
-    #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         locked(&self.state).open.len()
     }
@@ -346,6 +363,13 @@ impl Viewers {
     }
 }
 
+/// The pause of each of several pages. One alone need not wait.
+fn pause_of_pages_ms(pages: usize, page_us: i64) -> i64 {
+    let others = i64::try_from(pages.saturating_sub(1)).unwrap_or(i64::MAX);
+    let all_us = page_us.max(0).saturating_mul(others);
+    (all_us.saturating_mul(PAUSES_OF_PAGES) / 1_000).min(PAGE_PAUSE_MAX_MS)
+}
+
 /// What the viewers look at.
 pub(super) fn watched(viewers: &[Arc<Viewer>]) -> Watched {
     Watched {
@@ -383,6 +407,20 @@ mod tests {
         viewers.close_those_over();
         assert_eq!(viewers.next_end_in_ms(), Some(STREAM_TIME_MAX_MS - 100), "that of the other one");
         assert_eq!(viewers.all().len(), 1);
+    }
+
+    #[test]
+    fn pages_pause_the_longer_the_more_are_open() {
+        for (pages, page_ms, pause_ms) in
+            [(0, 19, 0), (1, 19, 0), (11, 19, 1_710), (101, 19, 17_100), (200, 2_000, 60_000), (5, -1, 0)]
+        {
+            assert_eq!(pause_of_pages_ms(pages, page_ms * 1_000), pause_ms, "{pages} {page_ms}");
+        }
+        let viewers = Viewers::new(WakeUpChannel::default().listen(WakeUps::FOREIGN), Clock::manual(0));
+        for took_us in [8_000, 16_000] {
+            viewers.pause_of_page_ms(took_us);
+        }
+        assert_eq!(viewers.page_us.load(Ordering::Relaxed), 9_000, "an average");
     }
 
     fn part(first: i64, count: i64) -> LinesAfter {

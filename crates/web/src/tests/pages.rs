@@ -86,6 +86,7 @@ fn a_fragment_of_a_page_is_the_same_while_nothing_changes() {
         first.is(200);
         assert!(first.body.starts_with("<main") && first.body.ends_with("</main>"), "{}", first.body);
         let tag = first.header("etag").to_owned();
+        assert!(first.header("x-pause").parse::<i64>().is_ok(), "{first:?}");
         assert!(!tag.is_empty() && first.header("vary").contains("x-fragment"), "{first:?}");
         // The time of day is not a part of it.
         ask().header("if-none-match", &tag).send().is(304);

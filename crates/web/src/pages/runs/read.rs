@@ -11,8 +11,10 @@ use crate::pages::times::{Times, grouped};
 
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 24 * 3_600_000;
-/// Where the counts of runs that are found by comparing rows stop.
+/// Where the counts of unfinished runs of a time stop.
 const COUNTED_MAX: i64 = 999;
+/// The same for filters that compare row by row, which read a row of `runs` for each that matches.
+const COMPARED_MAX: i64 = 99;
 /// So many paused queues are named.
 const QUEUES_NAMED_MAX: i64 = 5;
 /// Failures of so many days are shown at most, however long ago the last visit was.
@@ -155,7 +157,7 @@ fn counts_by_rows(
     now_ms: i64,
 ) -> Result<Vec<(RunStatus, Count)>> {
     let wanted = of_store(store, filter, now_ms)?;
-    let cursor = Cursor::newest(COUNTED_MAX);
+    let cursor = Cursor::newest(if filter.compares_rows() { COMPARED_MAX } else { COUNTED_MAX });
     let search = SearchBound::one_of(4);
     let page = store.runs().list(&RunFilter { statuses: statuses.clone(), cursor, search, ..wanted })?;
     let count = |status| Count {
