@@ -14,7 +14,7 @@ enum Shared {
     /// The first read begins a transaction.
     NotBegun,
     /// A transaction without a failure.
-    Begun(Arc<Sessions>, BegunTransaction),
+    Begun(Arc<Sessions>, Box<BegunTransaction>),
 }
 
 thread_local! {
@@ -47,7 +47,7 @@ pub(super) fn take(sessions: &Sessions, purpose: Purpose) -> Option<BegunTransac
         Shared::Nothing | Shared::NotBegun => None,
         Shared::Begun(of, _) if !std::ptr::eq(&raw const **of, sessions) => None,
         Shared::Begun(..) => match std::mem::replace(shared, Shared::NotBegun) {
-            Shared::Begun(_, transaction) => Some(transaction),
+            Shared::Begun(_, transaction) => Some(*transaction),
             Shared::Nothing | Shared::NotBegun => None,
         },
     })
@@ -59,7 +59,7 @@ pub(super) fn keep(sessions: &Arc<Sessions>, transaction: BegunTransaction) -> O
     if !is_shared {
         return Some(transaction);
     }
-    end(OF_THIS_THREAD.replace(Shared::Begun(Arc::clone(sessions), transaction)));
+    end(OF_THIS_THREAD.replace(Shared::Begun(Arc::clone(sessions), Box::new(transaction))));
     None
 }
 
@@ -67,7 +67,8 @@ pub(super) fn keep(sessions: &Arc<Sessions>, transaction: BegunTransaction) -> O
 fn end(shared: Shared) {
     match shared {
         Shared::Nothing | Shared::NotBegun => {}
-        Shared::Begun(sessions, BegunTransaction { mut session, naming, .. }) => {
+        Shared::Begun(sessions, transaction) => {
+            let BegunTransaction { mut session, naming, .. } = *transaction;
             sessions.end_preamble(&mut session, naming, TransactionState::Open);
             if session.client.batch_execute("COMMIT").is_err() {
                 session.discard();
