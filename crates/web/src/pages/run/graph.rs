@@ -119,7 +119,7 @@ fn detail(job: &JobOfRun) -> String {
         (Some(from), Some(until)) => Some(duration(until - from)),
         (_, None) | (None, _) => None,
     };
-    let tries = (job.attempt > 1).then(|| format!("{} tries", job.attempt));
+    let attempts = (job.attempt > 1).then(|| format!("{} attempts", job.attempt));
     let state = match job.status {
         JobStatus::Successful => None,
         JobStatus::Failed if job.allow_failure => Some("failed, allowed".to_owned()),
@@ -133,7 +133,7 @@ fn detail(job: &JobOfRun) -> String {
         | JobStatus::Cancelled => Some(job.status.as_str().to_lowercase()),
     };
     let took = took.filter(|_| job.status == JobStatus::Successful);
-    [state, took, tries].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    [state, took, attempts].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn shorten(name: &str) -> String {

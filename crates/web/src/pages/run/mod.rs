@@ -386,13 +386,13 @@ fn failure_title(name: &str, failures: i64, error: &str, below: &str) -> String 
         true => error,
         false => error.find(below).map_or(error, |at| error[..at].trim_end().trim_end_matches(':')),
     };
-    let tries = match failures {
+    let attempts = match failures {
         0 | 1 => String::new(),
         count => format!(" after {count} attempts"),
     };
     match error.is_empty() {
-        true => format!("{name} failed{tries}"),
-        false => format!("{name} failed{tries}: {error}"),
+        true => format!("{name} failed{attempts}"),
+        false => format!("{name} failed{attempts}: {error}"),
     }
 }
 

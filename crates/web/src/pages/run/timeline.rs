@@ -226,7 +226,7 @@ fn row(job: &JobOfRun, life: &[Span], axis: &Axis) -> TimelineRow {
         (JobStatus::Blocked, _) => String::new(),
         (JobStatus::Waiting | JobStatus::Scheduled | JobStatus::Pending, 0 | 1) => "waits".to_owned(),
         (JobStatus::Cancelled, _) => "cancelled".to_owned(),
-        (_, tries @ 2..) => format!("{tries} tries"),
+        (_, attempts @ 2..) => format!("{attempts} attempts"),
         _ if job.allow_failure => "may fail".to_owned(),
         _ => String::new(),
     };
