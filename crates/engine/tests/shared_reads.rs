@@ -38,6 +38,14 @@ impl Bench {
         Bench { database, kind, _test_database: test_database, _folder: folder }
     }
 
+    /// What reads that belong together, and have a deadline, have seen.
+    fn page(read: impl Fn(&Bench, &mut Vec<i64>)) -> (Bench, Vec<i64>) {
+        let (bench, mut seen) = (Bench::new(), Vec::new());
+        ReadDeadline::set_for_this_thread(&Clock::system(), LONGEST);
+        bench.database.read_together(&mut || read(&bench, &mut seen));
+        (bench, seen)
+    }
+
     fn number(&self, sql: &'static str) -> Result<i64> {
         let mut found = 0;
         self.database.read(&mut |connection| {
@@ -82,10 +90,7 @@ impl Bench {
 
 #[test]
 fn reads_that_belong_together_share_a_snapshot_of_a_server() {
-    let bench = Bench::new();
-    ReadDeadline::set_for_this_thread(&Clock::system(), LONGEST);
-    let mut seen = Vec::new();
-    bench.database.read_together(&mut || {
+    let (bench, mut seen) = Bench::page(|bench, seen| {
         seen.push(bench.queues());
         // The same thread can write beside its reads.
         bench.add_queue("a");
@@ -98,10 +103,7 @@ fn reads_that_belong_together_share_a_snapshot_of_a_server() {
 
 #[test]
 fn after_a_read_that_fails_the_next_one_has_another_transaction() {
-    let bench = Bench::new();
-    ReadDeadline::set_for_this_thread(&Clock::system(), LONGEST);
-    let mut seen = Vec::new();
-    bench.database.read_together(&mut || {
+    let (bench, seen) = Bench::page(|bench, seen| {
         seen.push(bench.queues());
         bench.add_queue("a");
         bench.number("SELECT no_such_column FROM queues").unwrap_err();

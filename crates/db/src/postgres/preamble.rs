@@ -24,10 +24,9 @@ const WRITE_PLANNING: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_b
 /// Planner settings of transactions that only read: a plan for the values and the current statistics.
 const READ_PLANNING: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 
-/// The same for reads with a deadline. They find a few thousand rows by an index. To start processes that help takes longer than
-/// such a read, and on a busy server much longer.
-const DEADLINE_PLANNING: &str = "SET LOCAL plan_cache_mode = force_custom_plan;
-    SET LOCAL max_parallel_workers_per_gather = 0";
+/// Besides, for reads with a deadline. They find a few thousand rows by an index. Starting parallel workers takes longer than such a
+/// read, and on a busy server much longer.
+const NO_PARALLEL_WORKERS: &str = "SET LOCAL max_parallel_workers_per_gather = 0";
 
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +107,7 @@ impl TransactionSettings {
             }
             Purpose::ReadAtMost { statement_max_ms } => format!(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings};
-                 SET LOCAL statement_timeout = {statement_max_ms}; {DEADLINE_PLANNING}; {session}"
+                 SET LOCAL statement_timeout = {statement_max_ms}; {READ_PLANNING}; {NO_PARALLEL_WORKERS}; {session}"
             ),
             // On a standby pg_notify fails. Without it the transaction would fail only at its first change.
             Purpose::Write => format!(

@@ -53,10 +53,11 @@ pub(super) fn take(sessions: &Sessions, purpose: Purpose) -> Option<BegunTransac
     })
 }
 
-/// Leaves a transaction open for the next read of this thread. Gives it back if the reads of this thread share nothing.
+/// Leaves a transaction open for the next read of this thread. Gives it back if it has not begun, or if the reads of this thread
+/// share nothing.
 pub(super) fn keep(sessions: &Arc<Sessions>, transaction: BegunTransaction) -> Option<BegunTransaction> {
     let is_shared = OF_THIS_THREAD.with_borrow(|shared| !matches!(shared, Shared::Nothing));
-    if !is_shared {
+    if !is_shared || !transaction.session.client.has_begun() {
         return Some(transaction);
     }
     end(OF_THIS_THREAD.replace(Shared::Begun(Arc::clone(sessions), Box::new(transaction))));

@@ -159,10 +159,7 @@ fn run(
     let (wake_ups, failure) = (connection.wake_ups(), connection.failure());
     let statement_max_ms = connection.statement_max_ms();
     let committed = connection.take_commit();
-    if let (Ok(Ok(())), None, None, Some(statement_max_ms)) =
-        (&result, &failure, &committed, statement_max_ms)
-        && session.client.has_begun()
-    {
+    if let (Ok(Ok(())), None, Some(statement_max_ms)) = (&result, &failure, statement_max_ms) {
         let purpose = Purpose::ReadAtMost { statement_max_ms };
         session = match shared_read::keep(sessions, BegunTransaction { session, purpose, naming, lock }) {
             None => return Ok(wake_ups),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::json_list;
+use crate::store::json_ids;
 use crate::store::page::IdRange;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all};
@@ -60,9 +60,7 @@ pub(in crate::store) fn first_ids_at(
     table: ListedTable,
     at_ms: &[i64],
 ) -> Result<Vec<i64>> {
-    let texts: Vec<String> = at_ms.iter().map(ToString::to_string).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let asked = json_list("find rows by time", &texts)?;
+    let asked = json_ids(at_ms);
     let sql = match table {
         ListedTable::Runs => FIRST_RUNS_AT,
         ListedTable::Jobs => FIRST_JOBS_AT,

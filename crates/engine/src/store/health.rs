@@ -5,7 +5,7 @@ use crate::store::claim::candidates::{read_candidates, read_candidates_from};
 use crate::store::claim::partition::Candidate;
 use crate::store::evidence::Evidence;
 use crate::store::stats::Count;
-use crate::store::{Upkeep, json_list};
+use crate::store::{Upkeep, json_ids};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, all, one};
 
@@ -267,10 +267,9 @@ fn old_pending(
     before_ms: i64,
 ) -> Result<Vec<OldPending>> {
     candidates.truncate(ROWS_MAX as usize);
-    let texts: Vec<String> = candidates.iter().map(|candidate| candidate.position.id.to_string()).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let wanted = json_list("count old jobs", &texts)?;
-    let parameters = [(&wanted).into(), before_ms.into(), (JOBS_OF_PARTITION_MAX + 1).into()];
+    let first_ids: Vec<i64> = candidates.iter().map(|candidate| candidate.position.id).collect();
+    let first_ids = json_ids(&first_ids);
+    let parameters = [(&first_ids).into(), before_ms.into(), (JOBS_OF_PARTITION_MAX + 1).into()];
     let counted = all(connection, OLD_OF_PARTITIONS, &parameters, |row| row.text(0).map(of_numbers))?;
     let mut partitions: Vec<OldPending> = counted.into_iter().flatten().collect();
     partitions.sort_unstable_by_key(|partition| partition.first_id);
@@ -280,13 +279,9 @@ fn old_pending(
 /// The old jobs of a partition; `None` if it has none.
 fn of_numbers(text: String) -> Option<OldPending> {
     let numbers: Vec<i64> = text.split(' ').map_while(|number| number.parse().ok()).collect();
-    match numbers.as_slice() {
-        [first_id, number, read] if *number > 0 => {
-            let jobs = Count { number: *number, is_exact: *read <= JOBS_OF_PARTITION_MAX };
-            Some(OldPending { first_id: *first_id, jobs })
-        }
-        _none => None,
-    }
+    let [first_id, number, read] = numbers.try_into().ok()?;
+    let jobs = Count { number, is_exact: read <= JOBS_OF_PARTITION_MAX };
+    (number > 0).then_some(OldPending { first_id, jobs })
 }
 
 /// The latest instant among the newest rows, because there is no index by time.

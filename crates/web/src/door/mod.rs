@@ -122,9 +122,11 @@ impl Door {
         let answered = self.call(route, peer, &mut parts, body).await;
         let answer = answered.unwrap_or_else(|problem| self.refuse(route, &parts, &problem));
         let mut response = answer.into_response(&parts.headers);
-        if answer::asks_for_fragment(&parts.headers) {
-            let took_us = self.clock.monotonic_us() - began_us;
-            answer::add_pause(&mut response, self.streams.viewers.pause_of_page_ms(took_us));
+        // A refusal took no time of a page.
+        let is_page = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
+        if is_page && answer::asks_for_fragment(&parts.headers) {
+            self.streams.viewers.observe_page_us(self.clock.monotonic_us() - began_us);
+            answer::add_pause(&mut response, self.streams.viewers.page_pause_ms());
         }
         response.extensions_mut().insert(AnsweredBy(route.path));
         response

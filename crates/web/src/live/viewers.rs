@@ -300,13 +300,17 @@ impl Viewers {
         self.waits.load(std::sync::atomic::Ordering::SeqCst)
     }
 
-    /// How long a page that took so long to read waits before it is read again, in milliseconds: the longer the more are open, so
-    /// that pages don't take the time of what they show.
-    pub(crate) fn pause_of_page_ms(&self, took_us: i64) -> i64 {
+    /// Measures how long it took to read a page again.
+    pub(crate) fn observe_page_us(&self, took_us: i64) {
         let before_us = self.page_us.load(Ordering::Relaxed);
         let page_us = if before_us == 0 { took_us } else { (before_us * 7 + took_us) / 8 };
         self.page_us.store(page_us, Ordering::Relaxed);
-        pause_of_pages_ms(self.count(), page_us)
+    }
+
+    /// How long a page waits before it is read again, in milliseconds: the longer the more are open, so that pages don't take the
+    /// time of what they show.
+    pub(crate) fn page_pause_ms(&self) -> i64 {
+        page_pause_ms(self.count(), self.page_us.load(Ordering::Relaxed))
     }
 
     /// How many streams are open.
@@ -364,7 +368,7 @@ impl Viewers {
 }
 
 /// The pause of each of several pages. One alone need not wait.
-fn pause_of_pages_ms(pages: usize, page_us: i64) -> i64 {
+fn page_pause_ms(pages: usize, page_us: i64) -> i64 {
     let others = i64::try_from(pages.saturating_sub(1)).unwrap_or(i64::MAX);
     let all_us = page_us.max(0).saturating_mul(others);
     (all_us.saturating_mul(PAUSES_OF_PAGES) / 1_000).min(PAGE_PAUSE_MAX_MS)
@@ -414,11 +418,11 @@ mod tests {
         for (pages, page_ms, pause_ms) in
             [(0, 19, 0), (1, 19, 0), (11, 19, 1_710), (101, 19, 17_100), (200, 2_000, 60_000), (5, -1, 0)]
         {
-            assert_eq!(pause_of_pages_ms(pages, page_ms * 1_000), pause_ms, "{pages} {page_ms}");
+            assert_eq!(page_pause_ms(pages, page_ms * 1_000), pause_ms, "{pages} {page_ms}");
         }
         let viewers = Viewers::new(WakeUpChannel::default().listen(WakeUps::FOREIGN), Clock::manual(0));
         for took_us in [8_000, 16_000] {
-            viewers.pause_of_page_ms(took_us);
+            viewers.observe_page_us(took_us);
         }
         assert_eq!(viewers.page_us.load(Ordering::Relaxed), 9_000, "an average");
     }

@@ -209,11 +209,8 @@ impl Jobs<'_> {
     /// Returns the database's error.
     pub fn first_of_each(&self, run_ids: &[i64], limit: i64) -> Result<BTreeMap<i64, Vec<JobInGrid>>> {
         let mut jobs: BTreeMap<i64, Vec<JobInGrid>> = BTreeMap::new();
-        let texts: Vec<String> = run_ids.iter().map(ToString::to_string).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let wanted = json_list("read the first jobs of runs", &texts)?;
         self.store.read(|connection| {
-            connection.query(FIRST_OF_EACH, &[(&wanted).into(), limit.into()], &mut |row| {
+            connection.query(FIRST_OF_EACH, &[(&json_ids(run_ids)).into(), limit.into()], &mut |row| {
                 let job = JobInGrid {
                     id: row.integer(1)?,
                     name: row.optional_text(2)?.unwrap_or_default(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::store::accepted::{ListedTable, first_ids_at};
 use crate::store::stats::Count;
-use crate::store::{Runs, json_list};
+use crate::store::{Runs, json_ids};
 use windlass_db::all;
 use windlass_db::error::{Error, Result};
 
@@ -57,9 +57,7 @@ impl Runs<'_> {
             .collect();
         self.store.read(|connection| {
             let ids = first_ids_at(connection, ListedTable::Runs, &limits)?;
-            let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
-            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let asked = json_list("count runs by time", &texts)?;
+            let asked = json_ids(&ids);
             let counted =
                 all(connection, COUNT_PARTS, &[(&asked).into(), (COUNTED_MAX + 1).into()], |row| {
                     Ok((row.integer(0)?, [row.integer(1)?, row.integer(2)?]))
