@@ -102,8 +102,7 @@ impl Access<'_> {
                 connection,
                 "SELECT id, at, caller, address, action, subject, before, result FROM audit
                  WHERE id >= $1 AND id < $2 AND (CAST($4 AS TEXT) IS NULL OR caller = $4)
-                   AND (CAST($5 AS TEXT) IS NULL
-                        OR replace(lower(action || ' ' || subject), $5, '') <> lower(action || ' ' || subject))
+                   AND (CAST($5 AS TEXT) IS NULL OR {position}(lower(action || ' ' || subject), $5) > 0)
                    AND at >= $6 AND at < $7
                  ORDER BY id DESC LIMIT $3",
                 &[

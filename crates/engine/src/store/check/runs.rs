@@ -161,8 +161,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         sql: "SELECT 'run ' || id || ' is listed under ' || listed || ' tags, ' || known || ' of them among the '
                      || defined || ' tags of its definition'
               FROM (SELECT runs.id, count(run_tags.tag) AS listed,
-                           coalesce(sum(CASE WHEN replace(workflows.tags, '\"' || run_tags.tag || '\"', '')
-                                                  <> workflows.tags THEN 1 ELSE 0 END), 0) AS known,
+                           coalesce(sum(CASE WHEN {position}(workflows.tags, '\"' || run_tags.tag || '\"') > 0
+                                             THEN 1 ELSE 0 END), 0) AS known,
                            -- Each tag of the list stands between two quotes.
                            coalesce((length(workflows.tags) - length(replace(workflows.tags, '\"', ''))) / 2, 0) AS defined
                     FROM runs JOIN workflows ON workflows.id = runs.workflow_id

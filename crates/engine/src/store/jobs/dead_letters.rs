@@ -57,7 +57,7 @@ pub(crate) const DEAD_LETTER: Fragment = Fragment {
           AND status IN (SELECT value FROM {texts $2} AS statuses)
           AND (CAST($3 AS TEXT) IS NULL OR kind = $3)
           AND (CAST($4 AS TEXT) IS NULL OR queue = $4)
-          AND (CAST($5 AS TEXT) IS NULL OR replace(lower(last_error), $5, '') <> lower(last_error))",
+          AND (CAST($5 AS TEXT) IS NULL OR {position}(lower(last_error), $5) > 0)",
 };
 
 impl Jobs<'_> {

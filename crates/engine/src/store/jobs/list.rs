@@ -117,20 +117,18 @@ pub(crate) const JOB_FILTER: Fragment = Fragment {
           AND (CAST($5 AS TEXT) IS NULL OR queue = $5)
           AND (CAST($6 AS TEXT) IS NULL OR kind = $6)
           AND (CAST($7 AS TEXT) IS NULL OR name = $7)
-          AND (CAST($8 AS TEXT) IS NULL OR replace(lower(last_error), $8, '') <> lower(last_error))
+          AND (CAST($8 AS TEXT) IS NULL OR {position}(lower(last_error), $8) > 0)
           AND (CAST($9 AS {integer}) IS NULL OR created_at >= $9)
           AND (CAST($10 AS {integer}) IS NULL OR created_at < $10)
           AND (CAST($11 AS TEXT) IS NULL AND CAST($12 AS TEXT) IS NULL
                OR EXISTS (SELECT 1 FROM runs
                           WHERE runs.id = jobs.run_id AND (CAST($11 AS TEXT) IS NULL OR runs.workflow = $11)
                             AND (CAST($12 AS TEXT) IS NULL
-                                 OR (replace(runs.params, (SELECT value FROM {texts $12} AS first LIMIT 1), '')
-                                         <> runs.params
-                                     OR replace(runs.params, (SELECT substr(value, 1, length(value) - 1)
-                                                              FROM {texts $12} AS second LIMIT 1 OFFSET 1), '')
-                                         <> runs.params)
+                                 OR ({position}(runs.params, (SELECT value FROM {texts $12} AS first LIMIT 1)) > 0
+                                     OR {position}(runs.params, (SELECT substr(value, 1, length(value) - 1)
+                                                                 FROM {texts $12} AS second LIMIT 1 OFFSET 1)) > 0)
                                     AND (SELECT count(*) FROM {texts $12} AS wanted
-                                     WHERE replace(runs.params, wanted.value, '') <> runs.params) = $13)
+                                     WHERE {position}(runs.params, wanted.value) > 0) = $13)
                           LIMIT 1 OFFSET 0))",
 };
 

@@ -167,7 +167,7 @@ pub(crate) const IN_WINDOW: windlass_db::Fragment = windlass_db::Fragment {
     name: "in_window",
     sql: "run_id = $1
           AND (CAST($2 AS TEXT) IS NULL OR status IN (SELECT value FROM {texts $2} AS statuses))
-          AND (CAST($3 AS TEXT) IS NULL OR replace(lower(name), $3, '') <> lower(name))
+          AND (CAST($3 AS TEXT) IS NULL OR {position}(lower(name), $3) > 0)
           AND (CAST($4 AS {integer}) IS NULL OR coalesce(group_id, 0) = $4)",
 };
 

@@ -91,7 +91,7 @@ impl ForScheduler<'_> {
                                    JOIN workflows ON workflows.id = registrations.workflow_id
                                    WHERE tags.target = wanted.target AND tags.worker_id = wanted.worker_id AND tags.sort = 'tag'
                                      AND registrations.name = news.workflow
-                                     AND replace(workflows.tags, '\"' || tags.value || '\"', '') <> workflows.tags))
+                                     AND {position}(workflows.tags, '\"' || tags.value || '\"') > 0))
                  ON CONFLICT (event, subject_id, happened_at, target) DO NOTHING",
                 &[(&json_ids(&late)).into(), now_ms.into(), (now_ms - LATE_MS).into()],
             )?;

@@ -177,11 +177,10 @@ pub(crate) const RUN_COMPARISONS: Fragment = Fragment {
           AND (CAST($8 AS TEXT) IS NULL OR coalesce(source, 'submission') = $8)
           AND (CAST($9 AS {integer}) IS NULL OR schedule_id = $9)
           AND (CAST($10 AS TEXT) IS NULL
-               OR (replace(params, (SELECT value FROM {texts $10} AS first LIMIT 1), '') <> params
-                   OR replace(params, (SELECT substr(value, 1, length(value) - 1) FROM {texts $10} AS second
-                                       LIMIT 1 OFFSET 1), '') <> params)
-                  AND (SELECT count(*) FROM {texts $10} AS wanted WHERE replace(params, wanted.value, '') <> params)
-                      = $11)",
+               OR ({position}(params, (SELECT value FROM {texts $10} AS first LIMIT 1)) > 0
+                   OR {position}(params, (SELECT substr(value, 1, length(value) - 1) FROM {texts $10} AS second
+                                          LIMIT 1 OFFSET 1)) > 0)
+                  AND (SELECT count(*) FROM {texts $10} AS wanted WHERE {position}(params, wanted.value) > 0) = $11)",
 };
 
 impl<'f> AccessPath<'f> {
