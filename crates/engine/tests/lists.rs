@@ -196,11 +196,11 @@ fn a_search_among_runs_stops_and_goes_on() {
     let narrow = RunFilter { params: filter.params.clone(), ..tagged };
     let page = bench.store.runs().list(&narrow).unwrap();
     assert_eq!((page.rows.len(), page.searched_to), (1, None));
-    // Each run of a tag is looked up: half as many are.
+    // Each run of a tag is looked up: a quarter of them is.
     bench.raw().execute("INSERT INTO run_tags (tag, run_id) SELECT 'all', id FROM runs");
     let tagged =
         RunFilter { tag: Some("all".to_owned()), params: filter.params.clone(), ..RunFilter::newest(10) };
-    let tag_floor = 80_000 - SEARCH_MAX / 2 + 1;
+    let tag_floor = 80_000 - SEARCH_MAX / 4 + 1;
     assert_eq!(bench.store.runs().list(&tagged).unwrap().searched_to, Some(tag_floor));
     // Of one workflow and state there are few enough to look at all of them.
     filter = RunFilter { workflow: Some("w1".to_owned()), statuses: vec![RunStatus::Successful], ..filter };
@@ -336,6 +336,10 @@ fn a_search_among_jobs_stops_and_goes_on() {
     let page = bench.store.jobs().list(&filter).unwrap();
     let floor = 400_000 - SEARCH_MAX + 1;
     assert_eq!((page.rows.len(), page.next, page.searched_to), (0, Some(floor), Some(floor)));
+    // The runs of jobs are looked up: a quarter of the ids is looked through.
+    let of_workflow = JobFilter { workflow: Some("w".to_owned()), ..JobFilter::newest(10) };
+    let quarter_floor = 400_000 - SEARCH_MAX / 4 + 1;
+    assert_eq!(bench.store.jobs().list(&of_workflow).unwrap().searched_to, Some(quarter_floor));
     // The ids that no job has are passed over.
     filter.cursor.before = page.next;
     let page = bench.store.jobs().list(&filter).unwrap();

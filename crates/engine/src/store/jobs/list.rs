@@ -6,7 +6,7 @@
 use crate::status::JobStatus;
 use crate::store::accepted::{ListedTable, TimeRange, ids_accepted_in};
 use crate::store::jobs::{Job, read_job};
-use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
+use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, lookups_of, page, search_text};
 use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::runs::list::{ParamFilter, WantedParams};
 use crate::store::{Jobs, json_ids, json_list};
@@ -61,7 +61,8 @@ pub struct JobSummary {
 /// Which jobs to list.
 ///
 /// The run is found by an index, and so are the states PENDING, RUNNING, SCHEDULED, WAITING and FAILED as long as few jobs
-/// are in them. All other filters compare job by job, and stop after [`SEARCH_MAX`] ids: see [`Page::searched_to`].
+/// are in them. All other filters compare job by job, and stop after [`SEARCH_MAX`] ids, or
+/// after a quarter of them if the runs of the jobs are compared: see [`Page::searched_to`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobFilter {
     /// In one of these states; in any if there is none. A job whose failure another program has reported may be retried; it is
@@ -98,6 +99,14 @@ impl JobFilter {
     /// Whether it has any condition, so that jobs must be compared with it.
     fn compares_rows(&self) -> bool {
         *self != JobFilter { cursor: self.cursor, ..JobFilter::default() }
+    }
+
+    /// How many ids a search looks through.
+    fn ids_searched(&self) -> i64 {
+        match self.workflow.is_some() || !self.params.is_empty() {
+            true => lookups_of(SEARCH_MAX),
+            false => SEARCH_MAX,
+        }
     }
 }
 
@@ -230,7 +239,9 @@ fn list(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Page<JobS
     let mut ids =
         filter.cursor.ids().intersect(ids_accepted_in(connection, ListedTable::Jobs, filter.created)?);
     let floor = match &path {
-        AccessPath::Id if filter.compares_rows() => lowest_id_searched(connection, ids)?,
+        AccessPath::Id if filter.compares_rows() => {
+            lowest_id_searched(connection, ids, filter.ids_searched())?
+        }
         AccessPath::Id | AccessPath::Run(_) | AccessPath::Statuses(_) => None,
     };
     ids.from = floor.unwrap_or(ids.from);
@@ -277,7 +288,11 @@ fn access_path(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Ac
 }
 
 /// The lowest id that a search reads, if there are more ids than it may read. Ids of deleted jobs count too.
-fn lowest_id_searched(connection: &mut dyn Connection, ids: IdRange) -> Result<Option<i64>> {
+fn lowest_id_searched(
+    connection: &mut dyn Connection,
+    ids: IdRange,
+    searched_max: i64,
+) -> Result<Option<i64>> {
     let (lowest, highest) = one(
         connection,
         "SELECT (SELECT min(id) FROM jobs WHERE id >= $1 AND id < $2),
@@ -286,7 +301,7 @@ fn lowest_id_searched(connection: &mut dyn Connection, ids: IdRange) -> Result<O
         |row| Ok((row.optional_integer(0)?, row.optional_integer(1)?)),
     )?;
     let (Some(lowest), Some(highest)) = (lowest, highest) else { return Ok(None) };
-    let floor = highest.saturating_sub(SEARCH_MAX - 1);
+    let floor = highest.saturating_sub(searched_max - 1);
     Ok((floor > lowest).then_some(floor))
 }
 

@@ -75,7 +75,7 @@ pub enum StartedBy {
 ///
 /// The workflow, the states, the tag, the run key and the time of creation are found by indexes; of the runs with a tag, workflows
 /// and states are compared row by row. All other filters compare row by
-/// row, and stop where [`SearchBound`] says, or after half of it with a tag: see [`Page::searched_to`].
+/// row, and stop where [`SearchBound`] says, or after a quarter of its rows with a tag or a trigger: see [`Page::searched_to`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Of this workflow.
@@ -140,19 +140,26 @@ enum AccessPath<'f> {
     WorkflowAndUnfinished(&'f str, RunStatus),
     /// The run with a key of the caller, if it has this tag.
     RunKey(&'f str, Option<&'f str>),
-    /// Runs with a tag, of this workflow and in this state, which are compared row by row.
-    Tag(&'f str, Option<&'f str>, Option<RunStatus>),
+    /// Runs with a tag. Workflows and states are compared row by row.
+    Tag(&'f str, Compared<'f>),
     /// Runs that a trigger has started. They are compared row by row.
     Triggered(TriggeredPath<'f>),
-    /// Runs that jobs have started, of this workflow and in this state. They are compared row by row.
-    Children(Option<&'f str>, Option<RunStatus>),
+    /// Runs that jobs have started. They are compared row by row.
+    Children(Compared<'f>),
+}
+
+/// With what the rows of an index are compared that has neither.
+#[derive(Clone, Copy)]
+struct Compared<'f> {
+    workflow: Option<&'f str>,
+    /// A JSON list; any state if there is none.
+    statuses: Option<&'f str>,
 }
 
 /// With what runs of a trigger are compared.
 struct TriggeredPath<'f> {
     trigger: &'f str,
-    workflow: Option<&'f str>,
-    status: Option<RunStatus>,
+    compared: Compared<'f>,
     tag: Option<&'f str>,
     run_key: Option<&'f str>,
 }
@@ -203,7 +210,7 @@ impl<'f> AccessPath<'f> {
             | AccessPath::WorkflowAndUnfinished(..)
             | AccessPath::Triggered(_)
             | AccessPath::Children(..) => true,
-            AccessPath::Tag(_, workflow, status) => workflow.is_some() || status.is_some(),
+            AccessPath::Tag(_, compared) => compared.workflow.is_some() || compared.statuses.is_some(),
             AccessPath::Id
             | AccessPath::Status(_)
             | AccessPath::WorkflowAndStatus(..)
@@ -211,19 +218,18 @@ impl<'f> AccessPath<'f> {
         }
     }
 
-    /// How many rows the path looks at in a search of so many. The run of a tag is looked up for each row, which takes PostgreSQL
-    /// as long as two rows of another path.
-    fn rows_looked_at(&self, rows: i64) -> i64 {
+    /// How far a search of so many rows looks along the path.
+    fn reach(&self, rows: i64) -> SearchReach {
         match self {
-            AccessPath::Tag(..) => (rows / 2).max(1),
+            // The run is looked up for each row.
+            AccessPath::Tag(..) | AccessPath::Triggered(_) => SearchReach::by_lookups(rows),
             AccessPath::Id
             | AccessPath::Status(_)
             | AccessPath::WorkflowAndStatus(..)
             | AccessPath::Unfinished(_)
             | AccessPath::WorkflowAndUnfinished(..)
             | AccessPath::RunKey(..)
-            | AccessPath::Triggered(_)
-            | AccessPath::Children(..) => rows,
+            | AccessPath::Children(..) => SearchReach::of(rows),
         }
     }
 
@@ -257,7 +263,7 @@ impl<'f> AccessPath<'f> {
                        WHERE tag = $12 AND run_id >= $1 AND run_id < $2
                          AND EXISTS (SELECT 1 FROM runs WHERE id = run_id AND {run_comparisons}
                                        AND (CAST($13 AS TEXT) IS NULL OR workflow = $13)
-                                       AND (CAST($14 AS TEXT) IS NULL OR status = $14)
+                                       AND (CAST($14 AS TEXT) IS NULL OR status IN (SELECT value FROM {texts $14} AS wanted))
                                      LIMIT 1 OFFSET 0)
                        ORDER BY run_id DESC LIMIT $3) AS found
                  JOIN runs ON {by runs.id = found.found_id} ORDER BY id DESC LIMIT $3"
@@ -268,7 +274,7 @@ impl<'f> AccessPath<'f> {
                        WHERE trigger_name = $12 AND run_id >= $1 AND run_id < $2
                          AND EXISTS (SELECT 1 FROM runs WHERE id = run_id AND {run_comparisons}
                                        AND (CAST($13 AS TEXT) IS NULL OR workflow = $13)
-                                       AND (CAST($14 AS TEXT) IS NULL OR status = $14)
+                                       AND (CAST($14 AS TEXT) IS NULL OR status IN (SELECT value FROM {texts $14} AS wanted))
                                        AND (CAST($15 AS TEXT) IS NULL OR run_key = $15)
                                      LIMIT 1 OFFSET 0)
                          AND (CAST($16 AS TEXT) IS NULL
@@ -279,7 +285,7 @@ impl<'f> AccessPath<'f> {
             }
             AccessPath::Children(..) => "SELECT {run_summary} FROM runs
                  WHERE parent_job_id IS NOT NULL AND id >= $1 AND id < $2 AND {run_comparisons}
-                   AND (CAST($12 AS TEXT) IS NULL OR workflow = $12) AND (CAST($13 AS TEXT) IS NULL OR status = $13)
+                   AND (CAST($12 AS TEXT) IS NULL OR workflow = $12) AND (CAST($13 AS TEXT) IS NULL OR status IN (SELECT value FROM {texts $13} AS wanted))
                  ORDER BY id DESC LIMIT $3",
         }
     }
@@ -343,19 +349,17 @@ impl<'f> AccessPath<'f> {
                 vec![status.as_str().into(), (*workflow).into()]
             }
             AccessPath::RunKey(key, tag) => vec![(*key).into(), (*tag).into()],
-            AccessPath::Tag(tag, workflow, status) => {
-                vec![(*tag).into(), (*workflow).into(), status.map(RunStatus::as_str).into()]
+            AccessPath::Tag(tag, compared) => {
+                vec![(*tag).into(), compared.workflow.into(), compared.statuses.into()]
             }
             AccessPath::Triggered(path) => vec![
                 path.trigger.into(),
-                path.workflow.into(),
-                path.status.map(RunStatus::as_str).into(),
+                path.compared.workflow.into(),
+                path.compared.statuses.into(),
                 path.run_key.into(),
                 path.tag.into(),
             ],
-            AccessPath::Children(workflow, status) => {
-                vec![(*workflow).into(), status.map(RunStatus::as_str).into()]
-            }
+            AccessPath::Children(compared) => vec![compared.workflow.into(), compared.statuses.into()],
         }
     }
 }
@@ -391,7 +395,10 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
         (None, Some(schedule_id)) => workflow_of(connection, schedule_id)?,
         (workflow, _) => workflow.clone(),
     };
-    let paths = access_paths(filter, workflow.as_deref());
+    let texts: Vec<&str> = filter.statuses.iter().map(|status| status.as_str()).collect();
+    let statuses = if texts.is_empty() { None } else { Some(json_list(LIST, &texts)?) };
+    let compared = Compared { workflow: workflow.as_deref(), statuses: statuses.as_deref() };
+    let paths = access_paths(filter, compared);
     let mut ids =
         filter.cursor.ids().intersect(ids_accepted_in(connection, ListedTable::Runs, filter.created)?);
     let searched: Vec<&AccessPath<'_>> =
@@ -424,40 +431,26 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
 }
 
 /// The ranges of an index that together have the runs that match.
-fn access_paths<'f>(filter: &'f RunFilter, workflow: Option<&'f str>) -> Vec<AccessPath<'f>> {
+fn access_paths<'f>(filter: &'f RunFilter, compared: Compared<'f>) -> Vec<AccessPath<'f>> {
+    let (tag, run_key) = (filter.tag.as_deref(), filter.run_key.as_deref());
+    if let Some(trigger) = &filter.trigger {
+        return vec![AccessPath::Triggered(TriggeredPath { trigger, compared, tag, run_key })];
+    }
+    if let (Some(tag), None) = (tag, run_key) {
+        return vec![AccessPath::Tag(tag, compared)];
+    }
+    if filter.children && run_key.is_none() {
+        return vec![AccessPath::Children(compared)];
+    }
+    let workflow = compared.workflow;
     let mut statuses = filter.statuses.clone();
     statuses.sort_unstable();
     statuses.dedup();
-    if let Some(trigger) = &filter.trigger {
-        let of_status = |status| {
-            let (tag, run_key) = (filter.tag.as_deref(), filter.run_key.as_deref());
-            AccessPath::Triggered(TriggeredPath { trigger, workflow, status, tag, run_key })
-        };
-        return match statuses.is_empty() {
-            true => vec![of_status(None)],
-            false => statuses.into_iter().map(|status| of_status(Some(status))).collect(),
-        };
-    }
-    if let (Some(tag), None) = (&filter.tag, &filter.run_key) {
-        let of_status = |status| AccessPath::Tag(tag, workflow, status);
-        return match statuses.is_empty() {
-            true => vec![of_status(None)],
-            false => statuses.into_iter().map(|status| of_status(Some(status))).collect(),
-        };
-    }
-    if filter.children && filter.run_key.is_none() {
-        return match statuses.is_empty() {
-            true => vec![AccessPath::Children(workflow, None)],
-            false => {
-                statuses.into_iter().map(|status| AccessPath::Children(workflow, Some(status))).collect()
-            }
-        };
-    }
     if statuses.is_empty() && workflow.is_some() {
         statuses = RunStatus::ALL.to_vec();
     }
-    match (&filter.run_key, workflow) {
-        (Some(run_key), _) => vec![AccessPath::RunKey(run_key, filter.tag.as_deref())],
+    match (run_key, workflow) {
+        (Some(run_key), _) => vec![AccessPath::RunKey(run_key, tag)],
         (None, Some(workflow)) => {
             statuses.into_iter().map(|status| AccessPath::of_workflow(workflow, status)).collect()
         }
@@ -482,10 +475,8 @@ fn lowest_id_searched(
     if paths.is_empty() {
         return Ok(None);
     }
-    let reach: Vec<SearchReach> = paths
-        .iter()
-        .map(|path| SearchReach::of(path.rows_looked_at(bound.for_each_of(paths.len()))))
-        .collect();
+    let rows = bound.for_each_of(paths.len());
+    let reach: Vec<SearchReach> = paths.iter().map(|path| path.reach(rows)).collect();
     let mut queries: Vec<PlainQuery<'_>> = Vec::new();
     for (path, reach) in paths.iter().zip(&reach) {
         for rows in [1, reach.rows_apart, reach.rows] {
