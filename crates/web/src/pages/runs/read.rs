@@ -41,7 +41,9 @@ pub(crate) fn read(
     times: &Times,
 ) -> Result<RunsData> {
     let now_ms = times.now_ms;
-    let search = if filter.compares_rows() { SearchBound::one_of(2) } else { SearchBound::default() };
+    // A page of runs that are compared looks at half as many rows as one search may, because it reads much else: a quarter here,
+    // and two eighths to count.
+    let search = if filter.compares_rows() { SearchBound::one_of(4) } else { SearchBound::default() };
     let runs = store.runs().list_full(&RunFilter { search, ..of_store(store, &filter, now_ms)? })?;
     let ids = |wanted: fn(&Run) -> bool| -> Vec<i64> {
         runs.rows.iter().filter(|run| wanted(run)).map(|run| run.id).collect()
@@ -127,7 +129,8 @@ pub(in crate::pages) fn of_store(store: &Store, filter: &Filter, now_ms: i64) ->
     }
 }
 
-/// How many runs are in each state. Unfinished ones are of all times, unless the reader has chosen the time.
+/// How many runs are in each state. Unfinished ones are of all times, unless the reader has chosen the time. Successful ones are not
+/// looked for row by row, because the page does not show their number.
 fn counts(store: &Store, filter: &Filter, now_ms: i64) -> Result<Vec<(RunStatus, Count)>> {
     let by_index = match filter.compares_rows() {
         false => store.runs().counts(filter.workflow.as_deref(), filter.created(now_ms))?,
@@ -137,19 +140,19 @@ fn counts(store: &Store, filter: &Filter, now_ms: i64) -> Result<Vec<(RunStatus,
         return Ok(by_index);
     }
     let of_tab = |tab| Filter { tab, before: None, ..filter.clone() };
-    let is_over = |status: &RunStatus| status.is_terminal();
-    let (finished, unfinished): (Vec<RunStatus>, Vec<RunStatus>) =
-        RunStatus::ALL.into_iter().partition(is_over);
+    let (mut finished, unfinished): (Vec<RunStatus>, Vec<RunStatus>) =
+        RunStatus::ALL.into_iter().partition(|status| status.is_terminal());
     let mut counts = counts_by_rows(store, &of_tab(Tab::Running), unfinished, now_ms)?;
-    counts.extend(match filter.compares_rows() {
-        true => counts_by_rows(store, &of_tab(Tab::Failed), finished, now_ms)?,
-        false => by_index.into_iter().filter(|(status, _)| is_over(status)).collect(),
-    });
+    if filter.compares_rows() {
+        finished.retain(|status| *status != RunStatus::Successful);
+        counts.extend(counts_by_rows(store, &of_tab(Tab::Failed), finished, now_ms)?);
+    } else {
+        counts.extend(by_index.into_iter().filter(|(status, _)| status.is_terminal()));
+    }
     Ok(counts)
 }
 
-/// The same for some states, from the newest runs that match. The list of a filter that compares rows, the unfinished and the
-/// finished runs share one search: a half and two quarters of it.
+/// The same for some states, from the newest runs that match.
 fn counts_by_rows(
     store: &Store,
     filter: &Filter,
@@ -158,7 +161,7 @@ fn counts_by_rows(
 ) -> Result<Vec<(RunStatus, Count)>> {
     let wanted = of_store(store, filter, now_ms)?;
     let cursor = Cursor::newest(if filter.compares_rows() { COMPARED_MAX } else { COUNTED_MAX });
-    let search = SearchBound::one_of(4);
+    let search = if filter.compares_rows() { SearchBound::one_of(8) } else { SearchBound::one_of(4) };
     let page = store.runs().list(&RunFilter { statuses: statuses.clone(), cursor, search, ..wanted })?;
     let count = |status| Count {
         number: page.rows.iter().filter(|run| run.status == status).count() as i64,
