@@ -1,5 +1,5 @@
-//! Windlass's access to the operating system: time, random numbers, wake-ups between threads, processes, and files of
-//! other programs.
+//! Windlass's access to the operating system: time, random numbers, wake-ups between threads, processes and what they write,
+//! and files of other programs.
 //!
 //! The rest of the workspace reads the clock, draws random numbers and waits for other threads through this crate, so that
 //! a test can control all of them.
@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod event;
 pub mod files;
+pub mod first_error;
 pub mod process;
 pub mod random;
 pub mod shortage;

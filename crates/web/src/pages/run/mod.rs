@@ -1,7 +1,6 @@
 //! The page of a run: what failed, when what ran, what needs what, and everything about one of its jobs.
 
 mod axis;
-mod first_error;
 mod graph;
 mod job;
 mod life;
@@ -17,8 +16,8 @@ use std::collections::BTreeMap;
 use askama::Template;
 use windlass_engine::store::{Attempt, FocusedJob, JobCounts, JobOfRun, Run, Taken, Triggered, first_line};
 use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason};
+use windlass_system::first_error::summary;
 
-pub use first_error::first_error;
 pub use job::{ITEMS_OF_WINDOW, JobData};
 pub use log::{LINES_BEFORE_ERROR, LINES_OF_WINDOW, LINES_READ_MAX, LogData, line_html};
 
@@ -384,7 +383,9 @@ fn failure_box(failure: &FailureData, data: &RunData, reader: &Reader) -> Failur
 fn failure_title(name: &str, failures: i64, error: &str, below: &str) -> String {
     let error = match below.is_empty() {
         true => error,
-        false => error.find(below).map_or(error, |at| error[..at].trim_end().trim_end_matches(':')),
+        false => {
+            error.find(&summary(&[below], 0)).map_or(error, |at| error[..at].trim_end().trim_end_matches(':'))
+        }
     };
     let attempts = match failures {
         0 | 1 => String::new(),

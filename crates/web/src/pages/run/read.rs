@@ -6,6 +6,7 @@ use windlass_engine::store::{
     Reason, Run,
 };
 use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store, WaitsFor};
+use windlass_system::first_error::first_error;
 
 use super::graph::{AROUND_MAX, WHOLE_MAX};
 use super::single::SingleData;
@@ -13,7 +14,7 @@ use super::tree::failed_below;
 use super::{
     CalledFailure, FailureData, ITEMS_OF_WINDOW, JOBS_OF_WINDOW, JobData, JobState, LINES_BEFORE_ERROR,
     LINES_OF_WINDOW, LINES_READ_MAX, LogData, OtherRuns, Panel, Parent, RunData, RunQuery, TREE_RUNS_MAX,
-    TreeRun, View, first_error,
+    TreeRun, View,
 };
 
 const LINES_OF_READ: i64 = 5_000;
@@ -229,7 +230,7 @@ fn first_error_of(
     let lines = all_lines(store, job_id, attempt)?;
     let texts: Vec<String> = lines.iter().map(text_of).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    Ok(first_error(&texts).map(|at| (lines[at].line, lines[at].text.clone())))
+    Ok(first_error(&texts).map(|found| (lines[found.at].line, lines[found.at].text.clone())))
 }
 
 /// The text in which an error is looked for: what the engine says about an attempt is none of its output.
@@ -364,7 +365,7 @@ fn log(store: &Store, run: Option<&Run>, job: &Job, query: &RunQuery) -> Result<
         let texts: Vec<String> = lines.iter().map(text_of).collect();
         if failed {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            first = first_error(&texts).map(|at| (lines[at].line, lines[at].text.clone()));
+            first = first_error(&texts).map(|found| (lines[found.at].line, lines[found.at].text.clone()));
         }
         if let Some(find) = &query.find {
             let find = find.to_ascii_lowercase();

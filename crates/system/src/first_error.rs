@@ -11,9 +11,40 @@ use regex::{Regex, RegexSet};
 /// After a Python traceback, its error is looked for in so many lines.
 const TRACEBACK_LINES_MAX: usize = 400;
 
-/// The index of the first error among the lines of an output; `None` if no line speaks of one.
+/// Characters of a line that an error message repeats, at most.
+const SUMMARY_CHARS: usize = 300;
+
+/// Where an output begins to say what went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstError {
+    /// The index of the line.
+    pub at: usize,
+    /// How sure it is that the line is an error.
+    pub certainty: Certainty,
+}
+
+/// How sure it is that a line is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certainty {
+    /// Its form or its level says so.
+    Certain,
+    /// Its words speak of a failure.
+    Likely,
+}
+
+/// The first error among the lines of an output; `None` if no line speaks of one.
+///
+/// ```
+/// use windlass_system::first_error::{first_error, summary};
+///
+/// let lines = ["2026-11-22 07:42:00 INFO connecting", "2026-11-22 07:42:01 ERROR refused", "INFO the end"];
+/// let found = first_error(&lines).unwrap();
+/// assert_eq!(found.at, 1);
+/// assert_eq!(summary(&lines, found.at), "ERROR refused");
+/// ```
 #[must_use]
-pub fn first_error(lines: &[&str]) -> Option<usize> {
+pub fn first_error(lines: &[&str]) -> Option<FirstError> {
+    let certain = |at| Some(FirstError { at, certainty: Certainty::Certain });
     let mut words = None;
     for (at, line) in lines.iter().enumerate() {
         if line.len() < 4 {
@@ -21,20 +52,34 @@ pub fn first_error(lines: &[&str]) -> Option<usize> {
         }
         let line = head(line);
         if TRACEBACK.is_match(line) {
-            return Some(error_of_traceback(lines, at));
+            return certain(error_of_traceback(lines, at));
         }
         match level(line) {
-            Level::Error => return Some(at),
+            Level::Error => return certain(at),
             Level::Lower => {}
-            Level::None if FORMS.is_match(line) => return Some(at),
+            Level::None if FORMS.is_match(line) => return certain(at),
             Level::None => {
                 if words.is_none() && WORDS.is_match(line) && !NO_ERRORS.is_match(line) {
-                    words = Some(at);
+                    words = Some(FirstError { at, certainty: Certainty::Likely });
                 }
             }
         }
     }
     words
+}
+
+/// What a line says, for an error message: without the time at its beginning, so that the same error is the same text each time,
+/// and at most 300 characters of it. A panic of Rust says it on its next line.
+#[must_use]
+pub fn summary(lines: &[&str], at: usize) -> String {
+    let line = lines.get(at).copied().unwrap_or_default();
+    let line = match lines.get(at + 1) {
+        Some(message) if RUST_PANIC.is_match(head(line)) && !message.trim().is_empty() => message,
+        Some(_) | None => line,
+    };
+    let line = line.trim();
+    let start = TIME.find(line).map_or(0, |time| time.end());
+    line[start..].chars().take(SUMMARY_CHARS).collect()
 }
 
 /// The beginning of a line, which has the form.
@@ -75,6 +120,15 @@ fn level(line: &str) -> Level {
         _lower => Level::Lower,
     }
 }
+
+/// A panic whose message stands on the next line.
+static RUST_PANIC: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^thread '[^']*' (?:\(\d+\) )?panicked at \S+:\d+:\d+:$"));
+
+/// A time at the beginning of a line, with or without the day.
+static TIME: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:?\s+")
+});
 
 static TRACEBACK: LazyLock<Regex> = LazyLock::new(|| regex(r"^\s*Traceback \(most recent call last\):"));
 
@@ -161,10 +215,45 @@ fn set(patterns: &[&str]) -> RegexSet {
 
 #[cfg(test)]
 mod tests {
-    use super::first_error;
+    use super::{Certainty, FirstError, first_error, summary};
 
     fn found(lines: &[&'static str]) -> Option<&'static str> {
-        first_error(lines).map(|at| lines[at])
+        first_error(lines).map(|found| lines[found.at])
+    }
+
+    #[test]
+    fn a_summary_has_no_time() {
+        for time in [
+            "2026-11-22 07:42:01,000 ",
+            "2026-11-22T07:42:01Z ",
+            "2026/11/22 07:42:01 ",
+            "[2026-11-22T07:42:01.123456+01:00] ",
+            "07:42:01.000 ",
+            "  07:42:01: ",
+            "",
+        ] {
+            assert_eq!(summary(&[&format!("{time}ERROR gave up")], 0), "ERROR gave up", "{time}");
+        }
+        assert_eq!(summary(&["07:42:01"], 0), "07:42:01", "there is nothing else");
+        assert_eq!(summary(&["ü".repeat(900).as_str()], 0).chars().count(), 300);
+        assert_eq!(summary(&[], 0), "");
+    }
+
+    #[test]
+    fn the_summary_of_a_panic_of_rust_is_its_message() {
+        let lines = ["thread 'main' (25874) panicked at main.rs:5:21:", "no such row", "note: run with"];
+        assert_eq!(summary(&lines, 0), "no such row");
+        assert_eq!(summary(&lines[..1], 0), lines[0]);
+        let older = ["thread 'main' panicked at 'no such row', main.rs:5:21", "note: run with"];
+        assert_eq!(summary(&older, 0), older[0]);
+    }
+
+    #[test]
+    fn words_are_less_certain_than_forms() {
+        let likely = FirstError { at: 1, certainty: Certainty::Likely };
+        assert_eq!(first_error(&["begin", "the upload failed"]), Some(likely));
+        let certain = FirstError { at: 2, certainty: Certainty::Certain };
+        assert_eq!(first_error(&["begin", "the upload failed", "Error: x"]), Some(certain));
     }
 
     #[test]
@@ -199,8 +288,8 @@ mod tests {
     #[test]
     fn long_and_odd_lines_are_read_too() {
         let long = format!("Error: {}", "ü".repeat(5_000));
-        assert_eq!(first_error(&["", "\u{0}", &long]), Some(2));
-        assert_eq!(first_error(&["Traceback (most recent call last):"]), Some(0));
+        assert_eq!(first_error(&["", "\u{0}", &long]).map(|found| found.at), Some(2));
+        assert_eq!(first_error(&["Traceback (most recent call last):"]).map(|found| found.at), Some(0));
         assert_eq!(first_error(&[]), None);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use windlass_web::pages::run::first_error;
+use windlass_system::first_error::first_error;
 
 /// The file, and the line at which a reader should begin.
 const LOGS: [(&str, &str); 20] = [
@@ -42,7 +42,7 @@ fn the_first_error_of_each_language_is_found() {
     for (name, expected) in LOGS {
         let text = std::fs::read_to_string(folder().join(format!("{name}.txt"))).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        let found = first_error(&lines).map(|at| lines[at]);
+        let found = first_error(&lines).map(|found| lines[found.at]);
         if found != Some(expected) {
             wrong.push(format!("{name}: {found:?}"));
         }
