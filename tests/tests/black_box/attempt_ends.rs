@@ -158,3 +158,32 @@ fn a_job_fails_at_its_deadline_over_all_attempts() {
     assert_eq!(ends[1].2, "it was not over at its deadline: exit code 7");
     assert_eq!(sandbox.leftovers(), []);
 }
+
+/// The last line of many programs says nothing: the end of a stack trace, a version, a number of errors.
+#[test]
+fn the_error_of_a_process_is_the_line_that_says_what_went_wrong() {
+    let sandbox = Sandbox::new();
+    let file = r#"
+        [jobs.trace]
+        run = "printf 'TypeError: no host\n    at start (/srv/app.js:7:3)\n\nNode.js v20.20.2\n' >&2; exit 1"
+        [jobs.logged]
+        run = "echo '2026-11-22 07:42:01,120 ERROR no host'; echo '2026-11-22 07:42:01,130 INFO the end' >&2; exit 1"
+        [jobs.unknown]
+        run = "echo 'one'; echo 'two' >&2; exit 1"
+        [jobs.words]
+        run = "echo 'the upload failed'; echo 'see above'; exit 1"
+        [jobs.silent]
+        run = "echo 'one'; exit 1"
+        "#;
+    let errors: Vec<String> = ends(&sandbox, file, 1).into_iter().map(|(.., error)| error).collect();
+    assert_eq!(
+        errors,
+        [
+            "exit code 1: TypeError: no host",
+            "exit code 1: ERROR no host",
+            "exit code 1: two",
+            "exit code 1: the upload failed",
+            "exit code 1",
+        ]
+    );
+}

@@ -217,9 +217,9 @@ impl Attempt {
         self.parts.run_contexts.secret_variables(&self.parts.store)
     }
 
-    /// The last line of standard error that is not blank.
-    pub(crate) fn last_stderr(&self) -> Option<String> {
-        self.parts.log.last_stderr()
+    /// The line of the output that says what went wrong.
+    pub(crate) fn error_in_output(&self) -> Option<String> {
+        self.parts.log.error()
     }
 
     /// How long the attempt may take to end after it was asked to, in milliseconds.

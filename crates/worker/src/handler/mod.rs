@@ -2,6 +2,7 @@
 
 mod attempt;
 mod masker;
+mod newest_lines;
 mod output_log;
 mod run_context_cache;
 mod stop;

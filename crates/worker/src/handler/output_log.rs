@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::masker::Masker;
+use super::newest_lines::NewestLines;
 use windlass_engine::store::{LogLine, LogStream};
 use windlass_system::terminal_text;
 
@@ -20,9 +21,6 @@ pub const LOG_MAX_LINES: usize = 20_000;
 pub const LOG_TAIL_BYTES: usize = 64 * 1024;
 /// How many of these lines are reserved for the end.
 pub const LOG_TAIL_LINES: usize = 1_000;
-
-/// Characters of the last line that an error message repeats, at most.
-const LAST_LINE_CHARS: usize = 300;
 
 /// The output of one attempt.
 #[derive(Debug)]
@@ -45,8 +43,7 @@ struct LogState {
     tail_bytes: usize,
     left_out_lines: u64,
     left_out_bytes: u64,
-    /// The last line of standard error that is not blank.
-    last_stderr: Option<String>,
+    newest: NewestLines,
 }
 
 impl OutputLog {
@@ -72,12 +69,7 @@ impl OutputLog {
             text = mask_with_colours(masker, text);
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if stream == LogStream::Stderr {
-            let words = terminal_text::plain(&text);
-            if !words.trim().is_empty() {
-                state.last_stderr = Some(words.trim().chars().take(LAST_LINE_CHARS).collect());
-            }
-        }
+        state.newest.push(stream, &text);
         let fits = state.tail.is_empty()
             && state.head_lines < LOG_MAX_LINES - LOG_TAIL_LINES
             && state.head_bytes + text.len() <= LOG_MAX_BYTES - LOG_TAIL_BYTES;
@@ -135,10 +127,10 @@ impl OutputLog {
         std::mem::take(&mut state.ready)
     }
 
-    /// The last line of standard error that is not blank, for error messages.
+    /// The line that says what went wrong, for error messages: without colours, and at most 300 characters of it.
     #[must_use]
-    pub fn last_stderr(&self) -> Option<String> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).last_stderr.clone()
+    pub fn error(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).newest.error()
     }
 
     fn append(&self, state: &mut LogState, at: i64, stream: LogStream, text: String) {
@@ -173,7 +165,7 @@ mod tests {
         log.push(1, LogStream::Stderr, "\x1b[31mred\x1b[0m swordfish".to_owned());
         let texts: Vec<String> = log.take_rest(1).into_iter().map(|line| line.text).collect();
         assert_eq!(texts, ["***", "\x1b[31mred\x1b[0m ***"]);
-        assert_eq!(log.last_stderr().as_deref(), Some("red ***"), "errors have no colours");
+        assert_eq!(log.error().as_deref(), Some("red ***"), "errors have no colours");
     }
 
     #[test]

@@ -223,7 +223,7 @@ fn conclude(attempt: &Attempt, end: ProcessEnd, output: Result<Option<String>, S
     if let Some(stopped) = stopped {
         return failed(format!("{stopped}; {how}"));
     }
-    match attempt.last_stderr() {
+    match attempt.error_in_output() {
         Some(line) => failed(format!("{how}: {line}")),
         None => failed(how),
     }

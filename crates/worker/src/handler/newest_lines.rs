@@ -1,0 +1,116 @@
+//! The newest lines of an attempt, from which its error is made if it fails.
+
+use std::collections::VecDeque;
+
+use windlass_engine::store::LogStream;
+use windlass_system::first_error::{Certainty, first_error, summary};
+use windlass_system::terminal_text;
+
+/// So many lines are kept: a stack trace with what led to it.
+const LINES_MAX: usize = 300;
+/// So many bytes of them are kept.
+const BYTES_MAX: usize = 32 * 1024;
+/// So many bytes of a line are kept: what says that it is an error stands at its beginning.
+const LINE_BYTES_MAX: usize = 2 * 1024;
+
+/// The newest lines of an attempt.
+#[derive(Debug, Default)]
+pub(super) struct NewestLines {
+    lines: VecDeque<String>,
+    bytes: usize,
+    /// The last line of standard error that is not blank, which may be older than all lines above.
+    last_stderr: Option<String>,
+}
+
+impl NewestLines {
+    pub(super) fn push(&mut self, stream: LogStream, text: &str) {
+        let text = &text[..text.floor_char_boundary(LINE_BYTES_MAX)];
+        if text.trim().is_empty() {
+            return;
+        }
+        if stream == LogStream::Stderr {
+            let words = terminal_text::plain(text);
+            if !words.trim().is_empty() {
+                self.last_stderr = Some(words.into_owned());
+            }
+        }
+        self.bytes += text.len();
+        self.lines.push_back(text.to_owned());
+        while self.lines.len() > LINES_MAX || self.bytes > BYTES_MAX {
+            let Some(oldest) = self.lines.pop_front() else { break };
+            self.bytes -= oldest.len();
+        }
+    }
+
+    /// The line that says what went wrong: the first that has the form of an error; else the last one of standard error; else the
+    /// first whose words speak of a failure.
+    pub(super) fn error(&self) -> Option<String> {
+        let lines: Vec<_> = self.lines.iter().map(|line| terminal_text::plain(line)).collect();
+        let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
+        let found = first_error(&lines);
+        let text = |certainty| {
+            let found = found.filter(|found| found.certainty == certainty)?;
+            Some(summary(&lines, found.at))
+        };
+        let last_stderr = || self.last_stderr.as_ref().map(|line| summary(&[line], 0));
+        text(Certainty::Certain).or_else(last_stderr).or_else(|| text(Certainty::Likely))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(lines: &[(LogStream, &str)]) -> Option<String> {
+        let mut newest = NewestLines::default();
+        for (stream, text) in lines {
+            newest.push(*stream, text);
+        }
+        newest.error()
+    }
+
+    #[test]
+    fn the_error_is_not_the_end_of_a_stack_trace() {
+        let node = [
+            (LogStream::Stdout, "listening on 80"),
+            (LogStream::Stderr, "/srv/app.js:7"),
+            (LogStream::Stderr, "TypeError: Cannot read properties of null (reading 'host')"),
+            (LogStream::Stderr, "    at start (/srv/app.js:7:3)"),
+            (LogStream::Stderr, "Node.js v20.20.2"),
+        ];
+        assert_eq!(error_of(&node).as_deref(), Some(node[2].1));
+    }
+
+    #[test]
+    fn programs_that_print_their_errors_are_read_too() {
+        let printed = [
+            (LogStream::Stdout, "2 passed"),
+            (LogStream::Stdout, "FAILED test_orders.py::test_total - assert 3 == 4"),
+            (LogStream::Stdout, "1 failed"),
+        ];
+        assert_eq!(error_of(&printed).as_deref(), Some(printed[1].1));
+        let words = [(LogStream::Stdout, "the upload failed"), (LogStream::Stdout, "see above")];
+        assert_eq!(error_of(&words).as_deref(), Some("the upload failed"));
+    }
+
+    #[test]
+    fn what_stands_on_standard_error_is_taken_before_words() {
+        let lines = [(LogStream::Stdout, "the upload failed"), (LogStream::Stderr, "giving in")];
+        assert_eq!(error_of(&lines).as_deref(), Some("giving in"));
+        assert_eq!(error_of(&[(LogStream::Stdout, "hm"), (LogStream::Stdout, " ")]), None);
+        assert_eq!(error_of(&[(LogStream::Stderr, "\x1b[31m\x1b[0m"), (LogStream::Stderr, " ")]), None);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_last_line_of_standard_error_stays() {
+        let mut newest = NewestLines::default();
+        newest.push(LogStream::Stderr, "\x1b[31mgiving in\x1b[0m");
+        for number in 0..5_000 {
+            newest.push(LogStream::Stdout, &format!("{number} {}", "ü".repeat(number)));
+            assert!(newest.lines.len() <= LINES_MAX && newest.bytes <= BYTES_MAX, "{number}");
+        }
+        assert_eq!(newest.bytes, newest.lines.iter().map(String::len).sum::<usize>());
+        assert!(newest.lines.back().is_some_and(|line| line.starts_with("4999 ")));
+        assert_eq!(newest.error().as_deref(), Some("giving in"));
+    }
+}
