@@ -69,7 +69,7 @@ pub fn first_error(lines: &[&str]) -> Option<FirstError> {
 }
 
 /// What a line says, for an error message: without the time at its beginning, so that the same error is the same text each time,
-/// and at most 300 characters of it. A panic of Rust says it on its next line.
+/// and at most 300 characters of it. A panic of Rust says it on its next line. Of a JSON object it is the message, and the error.
 #[must_use]
 pub fn summary(lines: &[&str], at: usize) -> String {
     let line = lines.get(at).copied().unwrap_or_default();
@@ -78,8 +78,28 @@ pub fn summary(lines: &[&str], at: usize) -> String {
         Some(_) | None => line,
     };
     let line = line.trim();
+    if let Some(message) = message_of_json(line) {
+        return message.chars().take(SUMMARY_CHARS).collect();
+    }
     let start = TIME.find(line).map_or(0, |time| time.end());
     line[start..].chars().take(SUMMARY_CHARS).collect()
+}
+
+/// The message and the error of a line of a log in JSON.
+fn message_of_json(line: &str) -> Option<String> {
+    if !line.starts_with('{') {
+        return None;
+    }
+    let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).ok()?;
+    let text = |names: [&str; 2]| {
+        let found = names.into_iter().find_map(|name| fields.get(name)?.as_str());
+        found.map(str::trim).filter(|text| !text.is_empty())
+    };
+    match (text(["msg", "message"]), text(["error", "err"])) {
+        (Some(message), Some(error)) if !message.contains(error) => Some(format!("{message}: {error}")),
+        (Some(text), _) | (None, Some(text)) => Some(text.to_owned()),
+        (None, None) => None,
+    }
 }
 
 /// The beginning of a line, which has the form.
@@ -125,9 +145,11 @@ fn level(line: &str) -> Level {
 static RUST_PANIC: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^thread '[^']*' (?:\(\d+\) )?panicked at \S+:\d+:\d+:$"));
 
-/// A time at the beginning of a line, with or without the day.
+/// A time at the beginning of a line, with or without the day; or the field with the time.
 static TIME: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:?\s+")
+    regex(
+        r#"^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:?\s+|^(?:time|ts|timestamp)=(?:"[^"]*"|\S*)\s+"#,
+    )
 });
 
 static TRACEBACK: LazyLock<Regex> = LazyLock::new(|| regex(r"^\s*Traceback \(most recent call last\):"));
@@ -230,6 +252,8 @@ mod tests {
             "[2026-11-22T07:42:01.123456+01:00] ",
             "07:42:01.000 ",
             "  07:42:01: ",
+            "time=2026-11-22T07:42:01Z ",
+            "ts=\"2026-11-22 07:42:01\" ",
             "",
         ] {
             assert_eq!(summary(&[&format!("{time}ERROR gave up")], 0), "ERROR gave up", "{time}");
@@ -237,6 +261,27 @@ mod tests {
         assert_eq!(summary(&["07:42:01"], 0), "07:42:01", "there is nothing else");
         assert_eq!(summary(&["ü".repeat(900).as_str()], 0).chars().count(), 300);
         assert_eq!(summary(&[], 0), "");
+    }
+
+    #[test]
+    fn the_summary_of_a_line_in_json_is_its_message() {
+        let cases = [
+            (r#"{"time":"x","level":"error","msg":"no host","n":3}"#, "no host"),
+            (
+                r#"{"level":"error","message":"upload failed","error":"timed out"}"#,
+                "upload failed: timed out",
+            ),
+            (r#"{"level":"error","msg":"upload: timed out","err":"timed out"}"#, "upload: timed out"),
+            (r#"{"level":"error","error":"timed out"}"#, "timed out"),
+            (
+                r#"{"level":"error","msg":" ","error":{"code":3}}"#,
+                r#"{"level":"error","msg":" ","error":{"code":3}}"#,
+            ),
+            (r#"{"level":"error","msg":"cut"#, r#"{"level":"error","msg":"cut"#),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(summary(&[line], 0), expected);
+        }
     }
 
     #[test]

@@ -8,10 +8,8 @@ use windlass_system::terminal_text;
 
 /// So many lines are kept: a stack trace with what led to it.
 const LINES_MAX: usize = 300;
-/// So many bytes of them are kept.
+/// So many bytes of them are kept: two lines of the longest that are recorded.
 const BYTES_MAX: usize = 32 * 1024;
-/// So many bytes of a line are kept: what says that it is an error stands at its beginning.
-const LINE_BYTES_MAX: usize = 2 * 1024;
 
 /// The newest lines of an attempt.
 #[derive(Debug, Default)]
@@ -24,7 +22,6 @@ pub(super) struct NewestLines {
 
 impl NewestLines {
     pub(super) fn push(&mut self, stream: LogStream, text: &str) {
-        let text = &text[..text.floor_char_boundary(LINE_BYTES_MAX)];
         if text.trim().is_empty() {
             return;
         }
