@@ -138,14 +138,30 @@ pub(crate) fn job_span(job: &Job, now_ms: i64) -> String {
     }
 }
 
-/// Lines that a job wrote, each behind a bar.
+/// How many columns of a line of output are shown beside other things. `windlass logs` shows all.
+const TAIL_COLUMNS: usize = 500;
+
+/// The beginnings of lines that a job wrote, each behind a bar.
 pub(crate) fn output_tail<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
-    lines.into_iter().map(|line| format!("    {}\n", paint(DIM, format!("| {}", printable(line))))).collect()
+    let behind_bar = |line: &str| {
+        let line = printable(line);
+        let beginning = console::truncate_str(&line, TAIL_COLUMNS, "…");
+        format!("    {}\n", paint(DIM, format!("| {beginning}")))
+    };
+    lines.into_iter().map(behind_bar).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_long_line_the_beginning_is_shown() {
+        let text = console::strip_ansi_codes(&output_tail(["short", &"x".repeat(16_000)])).into_owned();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "    | short");
+        assert_eq!(lines[1], format!("    | {}…", "x".repeat(TAIL_COLUMNS - 1)));
+    }
 
     #[test]
     fn spans() {
