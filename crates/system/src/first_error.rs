@@ -221,7 +221,7 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
 
 static NO_ERRORS: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"(?i)\b(?:0|no|without|zero) (?:\w+ )?(?:errors?|failures?|failed|exceptions?|timeouts?|invalid)\b|\b(?:errors?|failures?|failed)\s*[:=]\s*0\b|\bon_?error\b|--\w*-?error|error_?(?:count|rate|handl)|\.\.\. ok$",
+        r"(?i)\b(?:0|no|without|zero) (?:\w+ )?(?:errors?|failures?|failed|exceptions?|timeouts?|invalid|rejected|refused|denied|aborted|killed)\b|\b(?:errors?|failures?|failed|invalid|rejected|refused|denied|aborted|killed)\s*[:=]\s*0\b|\bon_?error\b|--\w*-?error|error_?(?:count|rate|handl)|\.\.\. ok$",
     )
 });
 
@@ -323,9 +323,15 @@ mod tests {
     fn words_count_only_if_nothing_has_the_form_of_an_error() {
         assert_eq!(found(&["the upload failed", "rest"]), Some("the upload failed"));
         assert_eq!(found(&["the upload failed", "Error: x"]), Some("Error: x"));
-        for calm in
-            ["0 errors, 0 failed", "no error found", "errors: 0", "test on_error ... ok", "all is well", ""]
-        {
+        for calm in [
+            "0 errors, 0 failed",
+            "no error found",
+            "errors: 0",
+            "0 rows rejected, denied=0",
+            "test on_error ... ok",
+            "all is well",
+            "",
+        ] {
             assert_eq!(found(&[calm]), None, "{calm}");
         }
     }
