@@ -2,16 +2,12 @@
 
 use std::collections::VecDeque;
 
+use super::output_log::{LOG_TAIL_BYTES, LOG_TAIL_LINES};
 use windlass_engine::store::LogStream;
 use windlass_system::first_error::{Certainty, first_error, summary};
 use windlass_system::terminal_text;
 
-/// So many lines are kept: a stack trace with what led to it.
-const LINES_MAX: usize = 300;
-/// So many bytes of them are kept: two lines of the longest that are recorded.
-const BYTES_MAX: usize = 32 * 1024;
-
-/// The newest lines of an attempt.
+/// The newest lines of an attempt: as many as are kept at the end of a long output.
 #[derive(Debug, Default)]
 pub(super) struct NewestLines {
     lines: VecDeque<String>,
@@ -33,7 +29,7 @@ impl NewestLines {
         }
         self.bytes += text.len();
         self.lines.push_back(text.to_owned());
-        while self.lines.len() > LINES_MAX || self.bytes > BYTES_MAX {
+        while self.lines.len() > LOG_TAIL_LINES || self.bytes > LOG_TAIL_BYTES {
             let Some(oldest) = self.lines.pop_front() else { break };
             self.bytes -= oldest.len();
         }
@@ -104,7 +100,7 @@ mod tests {
         newest.push(LogStream::Stderr, "\x1b[31mgiving in\x1b[0m");
         for number in 0..5_000 {
             newest.push(LogStream::Stdout, &format!("{number} {}", "ü".repeat(number)));
-            assert!(newest.lines.len() <= LINES_MAX && newest.bytes <= BYTES_MAX, "{number}");
+            assert!(newest.lines.len() <= LOG_TAIL_LINES && newest.bytes <= LOG_TAIL_BYTES, "{number}");
         }
         assert_eq!(newest.bytes, newest.lines.iter().map(String::len).sum::<usize>());
         assert!(newest.lines.back().is_some_and(|line| line.starts_with("4999 ")));
