@@ -3,11 +3,14 @@
 import os
 import re
 import shutil
+import signal
 import tempfile
+import threading
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import Error, expect, sync_playwright
 
 from windlass_server import PATIENCE_S, Server
 
@@ -20,6 +23,39 @@ WITHOUT_NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 expect.set_options(timeout=PATIENCE_S * 1_000)
 
 
+def children():
+    """The processes of this machine, by their parents."""
+    of_parent = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                after_name = (entry / "stat").read_text().rpartition(")")[2].split()
+                of_parent.setdefault(int(after_name[1]), []).append(int(entry.name))
+    return of_parent
+
+
+def kill_browsers():
+    """Kills each Chromium that this process has started, through the driver."""
+    of_parent, found = children(), [os.getpid()]
+    for process_id in found:
+        found.extend(of_parent.get(process_id, []))
+    for process_id in found[1:]:
+        with suppress(OSError):
+            if "chromium" in os.readlink(f"/proc/{process_id}/exe"):
+                os.kill(process_id, signal.SIGKILL)
+
+
+@contextmanager
+def ended_within(seconds):
+    """Chromium sometimes does not end when it is asked to. Then it is killed, and whoever waits for it gets an `Error`."""
+    watch = threading.Timer(seconds, kill_browsers)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+
+
 @pytest.fixture(scope="session")
 def chromium():
     program = shutil.which("chromium")
@@ -27,7 +63,9 @@ def chromium():
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=[WITHOUT_NETWORK])
         yield browser
-        browser.close()
+        # All tests are over: how the browser ends is not what they test.
+        with ended_within(PATIENCE_S), suppress(Error):
+            browser.close()
 
 
 @pytest.fixture
@@ -90,8 +128,9 @@ class Visitors:
             self.complaints.append(f"{message.type} in the console of {message.page.url}: {message.text}")
 
     def close(self):
-        for context in self.contexts:
-            context.close()
+        with ended_within(PATIENCE_S):
+            for context in self.contexts:
+                context.close()
         assert self.complaints == []
 
 
