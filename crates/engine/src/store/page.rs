@@ -69,8 +69,8 @@ impl SearchReach {
     }
 }
 
-/// How many runs are looked up one by one in the time of so many rows that lie side by side. PostgreSQL takes as long for one as for
-/// four of those.
+/// How many runs can be looked up one by one in the time in which so many neighbouring rows are read. PostgreSQL takes four times as
+/// long for a lookup as for a neighbouring row.
 pub(in crate::store) fn lookups_of(rows: i64) -> i64 {
     (rows / 4).max(1)
 }

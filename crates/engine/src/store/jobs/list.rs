@@ -61,8 +61,8 @@ pub struct JobSummary {
 /// Which jobs to list.
 ///
 /// The run is found by an index, and so are the states PENDING, RUNNING, SCHEDULED, WAITING and FAILED as long as few jobs
-/// are in them. All other filters compare job by job, and stop after [`SEARCH_MAX`] ids, or
-/// after a quarter of them if the runs of the jobs are compared: see [`Page::searched_to`].
+/// are in them. All other filters compare job by job, and stop after [`SEARCH_MAX`] ids. If the runs of the jobs are compared,
+/// they stop after a quarter of that. See [`Page::searched_to`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobFilter {
     /// In one of these states; in any if there is none. A job whose failure another program has reported may be retried; it is

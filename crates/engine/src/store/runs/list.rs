@@ -73,9 +73,9 @@ pub enum StartedBy {
 
 /// Which runs to list.
 ///
-/// The workflow, the states, the tag, the run key and the time of creation are found by indexes; of the runs with a tag, workflows
-/// and states are compared row by row. All other filters compare row by
-/// row, and stop where [`SearchBound`] says, or after a quarter of its rows with a tag or a trigger: see [`Page::searched_to`].
+/// The workflow, the states, the tag, the run key and the time of creation are found by indexes. Of the runs with a tag, workflows
+/// and states are compared row by row. All other filters compare row by row, and stop where [`SearchBound`] says. With a tag or
+/// a trigger, they stop after a quarter of its rows. See [`Page::searched_to`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Of this workflow.
@@ -148,7 +148,7 @@ enum AccessPath<'f> {
     Children(Compared<'f>),
 }
 
-/// With what the rows of an index are compared that has neither.
+/// What the rows of an index are compared with, if it has no workflows and states.
 #[derive(Clone, Copy)]
 struct Compared<'f> {
     workflow: Option<&'f str>,
