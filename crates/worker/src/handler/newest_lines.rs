@@ -10,10 +10,10 @@ use windlass_system::terminal_text;
 /// The newest lines of an attempt: as many as are kept at the end of a long output.
 #[derive(Debug, Default)]
 pub(super) struct NewestLines {
-    lines: VecDeque<String>,
+    lines: VecDeque<(LogStream, String)>,
     bytes: usize,
-    /// The last line of standard error that is not blank, which may be older than all lines above.
-    last_stderr: Option<String>,
+    /// The last line of standard error that is not blank, among those that are older.
+    older_stderr: Option<String>,
 }
 
 impl NewestLines {
@@ -21,33 +21,42 @@ impl NewestLines {
         if text.trim().is_empty() {
             return;
         }
-        if stream == LogStream::Stderr {
-            let words = terminal_text::plain(text);
-            if !words.trim().is_empty() {
-                self.last_stderr = Some(words.into_owned());
-            }
-        }
         self.bytes += text.len();
-        self.lines.push_back(text.to_owned());
+        self.lines.push_back((stream, text.to_owned()));
         while self.lines.len() > LOG_TAIL_LINES || self.bytes > LOG_TAIL_BYTES {
-            let Some(oldest) = self.lines.pop_front() else { break };
+            let Some((stream, oldest)) = self.lines.pop_front() else { break };
             self.bytes -= oldest.len();
+            if stream == LogStream::Stderr && !is_blank(&oldest) {
+                self.older_stderr = Some(oldest);
+            }
         }
     }
 
     /// The line that says what went wrong: the first that has the form of an error; else the last one of standard error; else the
     /// first whose words speak of a failure.
     pub(super) fn error(&self) -> Option<String> {
-        let lines: Vec<_> = self.lines.iter().map(|line| terminal_text::plain(line)).collect();
+        let lines: Vec<_> = self.lines.iter().map(|(_stream, line)| terminal_text::plain(line)).collect();
         let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
         let found = first_error(&lines);
         let text = |certainty| {
             let found = found.filter(|found| found.certainty == certainty)?;
             Some(summary(&lines, found.at))
         };
-        let last_stderr = || self.last_stderr.as_ref().map(|line| summary(&[line], 0));
+        let last_stderr = || self.last_stderr().map(|line| summary(&[&terminal_text::plain(line)], 0));
         text(Certainty::Certain).or_else(last_stderr).or_else(|| text(Certainty::Likely))
     }
+
+    fn last_stderr(&self) -> Option<&str> {
+        let is_wanted =
+            |(stream, line): &&(LogStream, String)| *stream == LogStream::Stderr && !is_blank(line);
+        let newest = self.lines.iter().rev().find(is_wanted).map(|(_stream, line)| line.as_str());
+        newest.or(self.older_stderr.as_deref())
+    }
+}
+
+/// Whether a line has nothing but spaces and colours.
+fn is_blank(line: &str) -> bool {
+    terminal_text::plain(line).trim().is_empty()
 }
 
 #[cfg(test)]
@@ -102,8 +111,8 @@ mod tests {
             newest.push(LogStream::Stdout, &format!("{number} {}", "ü".repeat(number)));
             assert!(newest.lines.len() <= LOG_TAIL_LINES && newest.bytes <= LOG_TAIL_BYTES, "{number}");
         }
-        assert_eq!(newest.bytes, newest.lines.iter().map(String::len).sum::<usize>());
-        assert!(newest.lines.back().is_some_and(|line| line.starts_with("4999 ")));
+        assert_eq!(newest.bytes, newest.lines.iter().map(|(_stream, line)| line.len()).sum::<usize>());
+        assert!(newest.lines.back().is_some_and(|(_stream, line)| line.starts_with("4999 ")));
         assert_eq!(newest.error().as_deref(), Some("giving in"));
     }
 }
